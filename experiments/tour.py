@@ -13,6 +13,7 @@ from jaxmkl.evaluate import PAUSES, Row, check_settings, parameters_of, pausing
 
 from . import generate
 from .evaluate import FAMILY, Runs, Stream, candidate, over_time, prepare, recent
+from .names import known_algorithms
 from .options import Options, chosen
 from .report import Panel, Report
 
@@ -73,9 +74,14 @@ def panels(name: str, results: dict[str, Runs]) -> list[Panel]:
 
 
 def run(options: Options, report: Report) -> None:
-    """Play every stream with every learner, all seeds at once, and show the results."""
+    """Play every stream with every learner, all seeds at once, and show the results.
+
+    Raises:
+        UsageError: if a name or setting is unknown, or a learner does not suit a stream.
+    """
     datasets = chosen("data set", options.datasets, STREAMS, DEFAULT)
-    names = chosen("algorithm", options.algorithms, FAMILY, FAMILY)
+    known = known_algorithms("tour", FAMILY, (), jaxmkl.LEARNERS)
+    names = chosen("algorithm", options.algorithms, known, FAMILY)
     for line in check_settings(options.settings, {name: parameters_of(name) for name in names}):
         report.say(line)
     seeds = SEEDS if options.seeds is None else options.seeds

@@ -1,17 +1,26 @@
 """The command line, by real small runs: tables, JSON, plots, errors and exit statuses."""
 
+import dataclasses
 import doctest
 import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
-from experiment_rows import SMALL, pictures, rows_of, value
+from experiment_rows import SMALL, pictures, rows_of, rows_of_run, value
 
-from experiments import evaluate, generate, tour
+import jaxmkl
+from experiments import evaluate, generate, names, tour
 from experiments.__main__ import main
-from experiments.papers import PAPERS
+from experiments.papers import PAPERS, multitask
 from experiments.papers.printed import printed
+from experiments.results.plan import IN_PARTS
+
+ROOT = Path(__file__).parents[1]
 
 SMALL_PROGRAMS = True
 
@@ -104,13 +113,21 @@ def test_everything_the_main_job_offers_is_there():
         (["amkl"], "name their folder with --data DIR or in JAXMKL_DATA"),
         (["amkl", "--data", "/no/such/folder"], "the folder /no/such/folder does not exist"),
         (["amkl", "--datasets", "mnist"], "unknown data set 'mnist'; there are: twitter, tom"),
-        (["amkl", "--algorithms", "spa"], "unknown algorithm 'spa'; there are: raker, "),
+        (["amkl", "--algorithms", "svm"], "unknown algorithm 'svm'; there are: raker, "),
+        (["amkl", "--algorithms=raker, multitask"], "unknown algorithm 'multitask'; there are: "),
+        (["amkl", "--algorithms", "spa"], "spa: is for classification, but the target needs regr"),
+        (["multitask", "--datasets", "landmine,iris"], "unknown data set 'iris'; there are: land"),
+        (
+            ["amkl", "--algorithms", "raker (as published)", "--set", "step_size=1"],
+            "--set step_size: not a parameter of raker (as published)",
+        ),
         (["amkl", "--parts", "plots"], "unknown part 'plots'; there are: tables, "),
         (["amkl", "--algorithms", "raker", "--set", "tolerance=1"], "not a parameter of raker"),
         (["bomkl", "--parts", "table3"], "there are: table1, table2, sensitivity, precision"),
         (["bomkl", "--set", "discount=2"], "omkc_dd: discount: discount must be in (0, 1]"),
         (["oks", "--parts", "table1"], "there are: table2, scaled, figure1, width, anisotropic"),
-        (["oks", "--algorithms", "spa"], "there are: oks_sil, okl_gd, oks, proj_ka"),
+        (["oks", "--algorithms", "spar"], "there are: oks_sil, okl_gd, oks, proj_ka"),
+        (["design", "--algorithms", "raker"], "there are: random, ted, cted, rrss"),
         (["oks", "--set", "num_sampled=0"], "oks_sil: HypothesisSketch: num_sampled"),
         (["bench", "--long", "--memory"], "not allowed with argument --long"),
         (["run", "no.csv", "--seeds", "2"], "one's own data: jaxmkl run no.csv --seeds 2"),
@@ -127,6 +144,85 @@ def test_a_request_that_cannot_be_met_is_one_line_and_status_2(
     assert error.count("\n") == 1
     assert said in error
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "unknown"),
+    [
+        (["amkl", "--algorithms", "raker,nosuch"], "algorithm 'nosuch'"),
+        (["--seeds", "2", "--datasets=iris"], "data set 'iris'"),
+        (["design", "--data", "/none", "--parts", "tables,all"], "part 'all'"),
+        (["decisions", "--json", "no.json", "--algorithms", "raker"], "algorithm 'raker'"),
+    ],
+)
+def test_unknown_names_are_refused_before_anything_is_imported(arguments, unknown, tmp_path):
+    program = """import sys
+from experiments.__main__ import main
+status = main(sys.argv[1:])
+slow = {"jax", "jaxmkl", "matplotlib", "numpy", "scipy", "sklearn"} & {*sys.modules}
+sys.exit(status if not slow else f"imported {slow}")"""
+    given = [sys.executable, "-c", program, *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        given, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False
+    )
+    assert done.returncode == 2, done.stderr
+    assert f"unknown {unknown}; there are: " in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_names_of_the_command_line_are_those_of_the_papers():
+    assert {*names.COMMANDS} == {*IN_PARTS, "tour"}
+    assert tuple(jaxmkl.LEARNERS) == names.LEARNERS
+    for name, paper in IN_PARTS.items():
+        known = names.COMMANDS[name]
+        assert known.datasets == tuple(paper.datasets)
+        assert known.algorithms == tuple(paper.algorithms)
+        assert known.parts == tuple(paper.by_name)
+        assert known.published == tuple(paper.published)
+        assert known.learners == bool(paper.open_parts)
+        assert {*paper.open_parts} <= {*paper.by_name}
+    ours = names.COMMANDS["tour"]
+    assert (ours.datasets, ours.algorithms) == (tuple(tour.STREAMS), evaluate.FAMILY)
+
+
+def mine(kernel=None):
+    """A learner of one's own: a perceptron of one kernel."""
+    return jaxmkl.perceptron(jaxmkl.Gaussian(0.5) if kernel is None else kernel)
+
+
+def mine_of_numbers(step_size=0.1):
+    return jaxmkl.kernel_ogd(jaxmkl.Gaussian(1.0), step_size=step_size)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("command", "dataset", "recipe", "metric"),
+    [
+        ("amkl", "tom", mine_of_numbers, "mse"),
+        ("bomkl", "german", mine, "mistake_rate"),
+        ("oks", "german", mine, "mistake_rate"),
+        ("multitask", "digits", mine, "auc"),
+    ],
+)
+def test_a_learner_of_ones_own_joins_a_papers_table(
+    command, dataset, recipe, metric, data_folder, tmp_path, monkeypatch
+):
+    monkeypatch.setitem(jaxmkl.LEARNERS, "own", recipe)
+    if command == "multitask":
+        of_some = multitask.stream_of
+
+        def few(job, name):
+            stream = of_some(job, name)
+            return dataclasses.replace(stream, X=stream.X[::40], y=stream.y[::40])
+
+        monkeypatch.setattr(multitask, "stream_of", few)
+    arguments = [command, "--datasets", dataset, "--data", str(data_folder), "--seeds", "2"]
+    rows = rows_of_run(tmp_path, *arguments, "--algorithms", "own")
+    (found,) = [r for r in rows if (r["algorithm"], r["metric"]) == ("own", metric)]
+    assert found["dataset"] == dataset
+    assert 0 < found["mean"] < 1
+    assert found["printed"] is None
 
 
 def test_help_names_every_command(capsys):
@@ -181,6 +277,10 @@ def test_figures_printed_in_the_paper():
     assert printed("bomkl", "cod_rna", "bpas", "mistake_rate") == 0.0562
     assert printed("bomkl", "susy", "spa", "support") == 1978.8
     assert printed("bomkl", "susy", "omkc_u", "support") is None
+    assert printed("bomkl", "kdd08", "omkc_sd", "mistake_rate") == 0.0063
+    assert printed("bomkl", "kdd08", "rbp", "support") == 1680
+    assert printed("bomkl", "ijcnn1", "spa", "support") == 5653
+    assert printed("bomkl", "ijcnn1", "bogd", "mistake_rate") == 0.0971
     assert printed("oks", "mushrooms", "oks_sil", "mistake_rate") == 0.00351
     assert printed("oks", "cod_rna", "oks", "mistake_rate") == 0.12927
     assert printed("oks", "ijcnn1", "proj_ka", "mistake_rate") == 0.1194
@@ -190,10 +290,11 @@ def test_figures_printed_in_the_paper():
 @pytest.mark.slow
 def test_examples_in_docstrings():
     papers = [
-        f"papers.{name}" for name in ("amkl", "bomkl", "oks", "oks_learned", "oks_runs", "printed")
+        f"papers.{name}"
+        for name in ("amkl", "bomkl", "oks", "oks_learned", "oks_runs", "paper", "printed")
     ]
     decisions = "decisions.labels", "decisions.search"
-    for name in ("evaluate", "inside", "generate", "bench.timing", *papers, *decisions):
+    for name in ("evaluate", "inside", "generate", "names", "bench.timing", *papers, *decisions):
         result = doctest.testmod(importlib.import_module(f"experiments.{name}"))
         assert result.attempted > 0
         assert result.failed == 0

@@ -15,8 +15,9 @@ from sklearn.svm import SVC
 
 import jaxmkl
 from experiments import report
-from experiments.__main__ import IN_PARTS, main
+from experiments.__main__ import main
 from experiments.bench import pools
+from experiments.commands import IN_PARTS
 from experiments.evaluate import keys_of
 from experiments.options import Options
 from experiments.papers import design as experiment

@@ -217,10 +217,10 @@ def test_both_are_held_against_the_better_alone():
     }
     (mistakes, balanced, area, late), rows = multitask.against_the_better("landmine", "{}", found)
     assert mistakes.startswith("landmine, both less local: mistake rate -13.33 ± 3.33 points")
-    assert mistakes.endswith("; as good")
-    assert balanced.endswith("; as good")
+    assert mistakes.endswith("p = 0.057; no difference at p < .05")
+    assert balanced.endswith("; no difference at p < .05")
     assert area.startswith("landmine, both less global: auc -10.00 ± 5.77 points")
-    assert area.endswith("; worse")
+    assert area.endswith("p = 0.23; no difference at p < .05")
     assert late.startswith("landmine, both less global: late auc -10.00 ± 5.77 points")
     assert [row.metric for row in rows] == ["mistake_rate", "balanced_error", "auc", "late_auc"]
     assert {row.algorithm for row in rows} == {"both less the better"}
@@ -230,7 +230,23 @@ def test_both_are_held_against_the_better_alone():
     (mistakes, _, area, _), _ = multitask.against_the_better("landmine", "{}", found)
     assert mistakes.startswith("landmine, mixed less both: mistake rate -1.67 ± 1.67 points")
     assert area.startswith("landmine, mixed less both: auc -13.33 ± 8.82 points")
-    assert area.endswith("; worse")
+    assert area.endswith("; no difference at p < .05")
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_verdict_needs_a_difference_that_chance_seldom_makes(sign):
+    def of(*apart):
+        return multitask.verdict(multitask.difference(sign * np.array(apart)), sign)
+
+    # more than a standard error apart, yet p = .12, .1 and .06
+    assert (
+        of(0.3, 0.1, 0.1, -0.05) == of(0.0, 0.1, 0.2) == of(0.1, 0.3) == "no difference at p < .05"
+    )
+    assert of(-0.3, -0.1, -0.1, 0.05) == "no difference at p < .05"
+    assert of(0.3, 0.2, 0.25, 0.3) == of(0.2, 0.2, 0.2) == "worse"
+    assert of(-0.3, -0.2, -0.25, -0.3) == of(-0.2, -0.2) == "better"
+    assert of(0.0, 0.0, 0.0) == "no difference at p < .05"
+    assert of(0.5) == of(-0.5) == "not tested: one order"
 
 
 def test_the_loss_of_a_classifier_is_its_own():

@@ -67,7 +67,7 @@ def test_the_table_of_online_kernel_selection(data_folder, tmp_path, capsys):
         found = value(rows, "proj_ka", "mistake_rate")
         assert found == pytest.approx((f * labels <= 0).mean(), abs=1.01 / 300)
     shown = capsys.readouterr().out
-    assert "larger class (%)" in shown
+    assert "majority (%)" in shown
     assert f"{100 * min(share, 1 - share):.3f}" in shown
     assert "warning" not in shown
 

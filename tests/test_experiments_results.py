@@ -6,6 +6,7 @@ import math
 import multiprocessing
 import os
 import re
+import shlex
 import signal
 import threading
 from pathlib import Path
@@ -14,7 +15,8 @@ from types import SimpleNamespace
 import pytest
 
 from experiments import results
-from experiments.__main__ import main, options_of
+from experiments.__main__ import main
+from experiments.commands import options_of
 from experiments.options import Options
 from experiments.papers.paper import Paper
 from experiments.report import Report
@@ -373,6 +375,23 @@ def test_tables_have_a_line_for_each_line_of_the_block():
     ]
 
 
+def test_a_data_set_that_is_left_out_stands_beside_what_is_printed_for_it():
+    block = """```figures
+play: bomkl.table2
+metric: mistake_rate
+unit: %
+columns: ijcnn1, ten columns are empty = ijcnn1
+missing: –
+`spa` :: {spa} ± {spa; take = error} / {spa; take = printed}
+printed :: {spa; take = printed; digits = 2}
+```"""
+    *_, spa, printed = templates.filled(block, {}, "f.md").split("\n")
+    assert (spa, printed) == ("| `spa` | – / 7.8 |", "| printed | 7.75 |")
+    # nothing is made up that is not printed
+    unknown = block.replace("bomkl", "made").replace("missing: –\n", "")
+    assert templates.NO_TABLE in templates.filled(unknown, {}, "f.md")
+
+
 def test_tables_can_be_turned():
     text = BLOCK.replace("columns:", "rows:")
     text = re.sub(r"A, b .*? ::", "A ::", text)
@@ -442,13 +461,13 @@ def test_every_unit_is_what_its_command_plays(quick):
     assert len(set(names)) == len(names)
     for unit in units(quick):
         python, options = unit.command.removesuffix(" --data DIR"), unit.options()
-        parsed = options_of(python.removeprefix("python -m experiments ").split())
+        parsed = options_of(shlex.split(python.removeprefix("python -m experiments ")))
         assert parsed == options
         if options.command != "bench":
             paper = IN_PARTS[options.command]
             assert {*options.parts} <= {*paper.by_name}
             assert {*(options.datasets or ())} <= {*paper.datasets}
-            assert {*(options.algorithms or ())} <= {*paper.algorithms}
+            assert {*(options.algorithms or ())} <= {*paper.known}
     for play in PLAN:
         assert {*play.quick} <= {*play.datasets}
 
@@ -498,8 +517,44 @@ def test_directives_can_be_read_and_name_what_the_plan_plays(directives, section
     assert {fields["play"] for fields in directives(text, section)} <= known
 
 
+#: Lines of a table that go on with the learner of a line above, or have no learner of ours.
+GO_ON = ("printed", "support", "DOEBE", "the best of river's own models, printed")
+#: Tables of benchmarks, whose lines are of several benchmarks, not learners by name.
+NAMED = tuple(section for section in templates.SECTIONS if section != "bench")
+
+
+@pytest.mark.parametrize("section", NAMED)
+def test_a_line_of_a_table_has_the_name_of_its_learner_in_the_command(section):
+    text = (results.HERE / f"{section}.md").read_text("utf-8")
+    for block in re.findall(r"```figures\n(.*?)```", text, re.DOTALL):
+        fields, keys = {"dataset": "any", "metric": "any"}, []
+        for line in filter(str.strip, block.split("\n")):
+            title, *cells = map(str.strip, line.split("::"))
+            word, _, value = map(str.strip, line.partition(":"))
+            if not cells and word in templates.FIELDS:
+                fields[word] = value
+            if not cells and word in ("columns", "rows"):
+                keys += [key.strip() for key in value.split(" | ")]
+            figures = [figure for cell in cells for figure in templates.CELL.findall(cell)]
+            directives = [
+                directive
+                for figure in figures
+                for directive in (re.findall(r"\[(.*?)\]", figure) if "[" in figure else [figure])
+            ]
+            found = {templates.fields_of(one, fields)["algorithm"] for one in directives}
+            if "algorithm" in fields or len(found) > 1:
+                continue  # it stands above the table, or a line has several
+            for name in found:
+                if name == "@":
+                    for key in keys:
+                        shown, _, of = key.rpartition(" = ")
+                        assert not shown or of in shown.replace("`", ""), key
+                elif "@" not in name and not title.startswith(GO_ON):
+                    assert name in title.replace("`", ""), line
+
+
 #: What ``missing`` is where there may be no such figure, though all is played.
-NO_FIGURE = ("", "none")
+NO_FIGURE = ("", "none", "–")
 
 
 @pytest.mark.parametrize("section", templates.SECTIONS)

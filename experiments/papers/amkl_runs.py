@@ -11,7 +11,7 @@ from jaxmkl.evaluate import Candidate, Row
 from jaxmkl.evaluate.rows import Printed
 
 from ..evaluate import Stream, candidate
-from .paper import Job
+from .paper import Job, as_published, is_published
 
 REGRESSION = ("twitter", "tom", "air", "energy", "naval")
 CLASSIFICATION = ("german", "svmguide3", "spambase", "magic04")
@@ -62,13 +62,15 @@ def played(
     Regression is played in file order, classification in an order for each seed. A learner's name
     is that of its factory, followed by words in brackets; for those in ONLINE_RANKS, features are
     scaled online by running ranks instead of by the whole set. ``arguments`` returns the factory's
-    arguments for a data set and a name.
+    arguments for a data set and a name, which a learner as published does not take.
     """
 
     def read(dataset: str, name: str) -> Stream:
         return stream_of(job, dataset, "none" if name in ONLINE_RANKS else "standard")
 
     def built(stream: Stream, name: str) -> Candidate:
+        if is_published(name):
+            return as_published(name, stream)
         scaler = jaxmkl.wrappers.RunningRanks() if name in ONLINE_RANKS else None
         settings, chosen = job.options.settings, arguments(stream.name, name)
         return candidate(name, name.split(" ")[0], stream.task, settings, scaler, **chosen)

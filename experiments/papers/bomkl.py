@@ -6,6 +6,7 @@ The parts:
     table2        Table 2: SPA beside learners with a budget of as many support vectors
     sensitivity   Figure 1: alpha and beta of SPA against mistakes, support vectors and seconds
     precision     every row of both tables in single and in double precision
+    bounds        Lemma 1 and Theorem 2: losses and support vectors of SPA, and their bounds
 """
 
 import dataclasses
@@ -22,7 +23,8 @@ from jaxmkl.kernels import Kernel
 from ..evaluate import Runs, Stream, candidate, evaluate, keys_of
 from ..inside import slipped
 from ..report import Panel
-from .paper import Job, Paper
+from . import bounds as of_theorems
+from .paper import Job, Paper, as_published, is_published, plain
 from .printed import printed
 
 BEST = "perceptron*"
@@ -94,19 +96,22 @@ def budget_of(dataset: str) -> int:
 
 
 def built(job: Job, stream: Stream, name: str) -> Candidate:
-    """Build a learner of the tables."""
+    """Build a learner of the tables, or another one by its name in LEARNERS."""
+    if is_published(name):
+        return as_published(name, stream)
     arguments: dict[str, Any] = {}
     if name == BEST:
         arguments["kernel"] = best_kernel(job, stream)
     if name in BUDGETED:
         arguments["budget"] = budget_of(stream.name)
-    made = candidate(name, ALGORITHMS[name], "classification", job.options.settings, **arguments)
+    factory = ALGORITHMS.get(name, name)
+    made = candidate(name, factory, "classification", job.options.settings, **arguments)
     return made if name != SLIP else made._replace(learner=slipped(made.learner))
 
 
 def of_tables(paper: str, dataset: str, algorithm: str, metric: str) -> float | None:
-    """Return the printed figure; both versions of OMKC(SD) are compared with the same."""
-    return printed(paper, dataset, "omkc_sd" if algorithm == SLIP else algorithm, metric)
+    """Return the printed figure; all versions of a learner are compared with the same."""
+    return printed(paper, dataset, "omkc_sd" if algorithm == SLIP else plain(algorithm), metric)
 
 
 def table(job: Job, part: str, title: str, sets: tuple[str, ...], names: tuple[str, ...]) -> None:
@@ -263,11 +268,23 @@ def compared(dataset: str, learner: Candidate, single: Runs, double: Runs) -> li
     return found + rows(name, differences, parameters=learner.parameters)
 
 
+def bounds(job: Job) -> None:
+    """Show the support vectors and losses of SPA beside the bounds of Lemma 1 and Theorem 2."""
+    datasets, names = job.among("bounds", (of_theorems.GENERATED,), ("spa",))
+    if datasets and names:
+        title = "Lemma 1 and Theorem 2: losses and support vectors of SPA"
+        of_theorems.show(job, title, of_theorems.of_spa(job))
+
+
 PAPER = Paper(
     name="bomkl",
     title="Budget online multiple kernel learning (Lu, Hoi, Sahoo and Zhao)",
-    datasets=DATASETS,
+    datasets=(*DATASETS, of_theorems.GENERATED),
     algorithms=ALGORITHMS,
-    parts=(table1, table2, sensitivity, precision),
+    parts=(table1, table2, sensitivity, precision, bounds),
     default_parts=("table1", "table2"),
+    generated=(of_theorems.GENERATED,),
+    parts_without_files=("bounds",),
+    published=("omkc_u", "omkc_dd", "omkc_sd", *TABLE_2),
+    open_parts=("table1", "table2"),
 )

@@ -4,6 +4,7 @@ The paper's tables are not available, so there are no printed figures. The parts
 
     components    a model of all tasks and one of each, or a mixture, against either alone
     asking        labels asked for where unsure, by the margin, or by chance, at equal rates
+    bounds        Theorems 1 and 2: losses and mistakes, and their bounds
 """
 
 from collections.abc import Callable, Mapping
@@ -23,7 +24,8 @@ from ..evaluate import Played, Stream, candidate, evaluate, stacked, sweep
 from ..inside import query
 from ..options import refused
 from ..report import Panel
-from .paper import Job, Paper
+from . import bounds as of_theorems
+from .paper import Job, Paper, as_published, is_published
 
 ASKED = ("landmine", "sentiment")  # the data sets of the part asking
 DIGITS = "digits"
@@ -124,12 +126,30 @@ def stream_of(job: Job, name: str) -> Stream:
 
 def built(job: Job, stream: Stream, name: str, **arguments: Any) -> Candidate:
     """Build a learner, by default with the median distance as its bandwidth."""
-    arguments = {
+    arguments = {**of_stream(stream), **arguments}
+    return candidate(name, "multitask", "classification", job.options.settings, **arguments)
+
+
+def of_stream(stream: Stream) -> dict[str, Any]:
+    """Return the arguments of ``multitask`` that follow from a stream: its tasks, its kernel."""
+    return {
         "num_tasks": int(stream.X[:, 0].max()) + 1,
         "kernel": jaxmkl.Gaussian(jaxmkl.kernels.median_distance(stream.X[:, 1:])),
-        **arguments,
     }
-    return candidate(name, "multitask", "classification", job.options.settings, **arguments)
+
+
+def other(job: Job, stream: Stream, name: str) -> Candidate:
+    """Build the learner as published, or another one by its name in LEARNERS.
+
+    The paper states neither the number of tasks nor a kernel, which are those of the stream here,
+    too. To a learner that knows of no tasks, the index of the task is one of the inputs.
+    """
+    if is_published(name):
+        made, chosen = as_published(name, stream, stream.X.shape[1] - 1), of_stream(stream)
+        learner = replace(made.learner, **chosen)
+        return made._replace(learner=learner, parameters={**made.parameters, **chosen})
+    arguments = of_stream(stream) if name == "multitask" else {}
+    return candidate(name, name, "classification", job.options.settings, **arguments)
 
 
 def play(job: Job, learner: jaxmkl.Learner, stream: Stream) -> Played:
@@ -177,10 +197,13 @@ def area(prediction: np.ndarray, y: np.ndarray, task: np.ndarray) -> float:
     return float(np.mean(areas)) if areas else float("nan")
 
 
+LEVEL = 0.05  # of the t-test of a verdict, two-sided
+
+
 class Difference(NamedTuple):
     """The paired difference of two learners over the same orders.
 
-    ``p`` is that of a t-test, two-sided; NaN for a single order.
+    ``p`` is that of a t-test, two-sided; NaN for a single order, or if no order differs.
     """
 
     mean: float
@@ -194,15 +217,38 @@ def difference(apart: np.ndarray) -> Difference:
     >>> difference(np.array([1.0, 1.0, 2.0]))  # doctest: +ELLIPSIS
     Difference(mean=1.333..., error=0.333..., p=0.057...)
     """
-    found = scipy.stats.ttest_1samp(apart, 0.0) if len(apart) > 1 and np.ptp(apart) > 0 else None
-    error = apart.std(ddof=1) / np.sqrt(len(apart)) if len(apart) > 1 else np.nan
-    return Difference(float(apart.mean()), float(error), float(found.pvalue if found else np.nan))
+    mean, p = float(apart.mean()), np.nan
+    if len(apart) < 2:
+        return Difference(mean, np.nan, np.nan)
+    if np.ptp(apart) > 0:
+        p = scipy.stats.ttest_1samp(apart, 0.0).pvalue
+    elif mean != 0:  # the same in all orders
+        p = 0.0
+    return Difference(mean, float(apart.std(ddof=1) / np.sqrt(len(apart))), float(p))
+
+
+def verdict(found: Difference, sign: int) -> str:
+    """Return whether the first of two learners is better or worse, or neither at p < .05.
+
+    ``sign`` is 1 where less is better, and -1 where more is.
+
+    >>> verdict(Difference(0.2, 0.3, 0.48), 1), verdict(Difference(0.2, 0.03, 1e-4), 1)
+    ('no difference at p < .05', 'worse')
+    >>> verdict(Difference(0.2, 0.03, 1e-4), -1), verdict(difference(np.ones(1)), 1)
+    ('better', 'not tested: one order')
+    """
+    if np.isnan(found.error):
+        return "not tested: one order"
+    if not found.p < LEVEL:
+        return "no difference at p < .05"
+    return "worse" if sign * found.mean > 0 else "better"
 
 
 def told(what: str, metric: str, found: Difference) -> str:
     """Return a line for a difference of rates, in percentage points."""
     words = metric.replace("_", " ")
-    test = "" if np.isnan(found.p) else f", t = {found.mean / found.error:.2f}, p = {found.p:.2g}"
+    tested = not np.isnan(found.p) and found.error > 0
+    test = f", t = {found.mean / found.error:.2f}, p = {found.p:.2g}" if tested else ""
     return f"{what}: {words} {100 * found.mean:+.2f} ± {100 * found.error:.2f} points{test}"
 
 
@@ -224,10 +270,15 @@ def components(job: Job) -> None:
     datasets, names = job.among("components", DATASETS, COMPONENTS)
     rows: list[Row] = []
     lines: list[str] = []
+    others = [name for name in names if name not in COMPONENTS]
     played = [sum(name in known for name in names) for *_, known in MODES]
-    with job.report.progress("components", len(datasets) * sum(played)) as step:
+    with job.report.progress("components", len(datasets) * (sum(played) + len(others))) as step:
         for dataset in datasets:
             stream = stream_of(job, dataset)
+            for name in others:
+                step(f"{dataset} {name}")
+                made = other(job, stream, name)
+                rows += play(job, made.learner, stream).rows("multitask", dataset, made)
             for arguments, label, known in MODES:
                 found: dict[str, Played] = {}
                 for name in (name for name in names if name in known):
@@ -276,8 +327,7 @@ def against_the_better(
         what = f"{dataset}, {label.format(one)} less {better}"
         apart[metric] = of[one] - of[better]
         compared = difference(apart[metric])
-        good = sign * compared.mean <= compared.error
-        lines.append(told(what, metric, compared) + ("; as good" if good else "; worse"))
+        lines.append(f"{told(what, metric, compared)}; {verdict(compared, sign)}")
     return lines, rows(("multitask", dataset, f"{label.format(one)} less the better"), apart)
 
 
@@ -395,12 +445,23 @@ def draw(
     job.report.plot(f"multitask_asking_{dataset}", panels)
 
 
+def bounds(job: Job) -> None:
+    """Show the losses and mistakes of one Gaussian beside the bounds of Theorems 1 and 2."""
+    datasets, names = job.among("bounds", (of_theorems.GENERATED,), ("global",))
+    if datasets and names:
+        title = "Theorems 1 and 2: losses and mistakes of one Gaussian"
+        of_theorems.show(job, title, of_theorems.of_tasks(job))
+
+
 PAPER = Paper(
     name="multitask",
     title="Kernel sampling for online multi-task classification",
-    datasets=DATASETS,
+    datasets=(*DATASETS, of_theorems.GENERATED),
     algorithms=ALGORITHMS,
-    parts=(components, asking),
+    parts=(components, asking, bounds),
     default_parts=("components", "asking"),
-    generated=(DIGITS,),
+    generated=(DIGITS, of_theorems.GENERATED),
+    parts_without_files=("bounds",),
+    published=("multitask",),
+    open_parts=("components",),
 )

@@ -15,7 +15,7 @@ from jaxmkl.evaluate import Candidate, Row, parameters_of
 
 from ..evaluate import Played, Stream, candidate, keys_of, program, stacked, timed
 from ..inside import num_supports, scoring
-from .paper import Job
+from .paper import Job, plain
 from .printed import printed
 
 ALGORITHMS = {name: name for name in ("oks_sil", "okl_gd", "oks", "proj_ka")}
@@ -67,14 +67,15 @@ def mistaken(name: str, f: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def built(job: Job, name: str, length: int, **arguments: Any) -> Candidate:
-    """Build a learner for a stream of that length, with the paper's settings."""
+    """Build a learner for a stream of that length, with the settings of its own table."""
     if name in ("oks_sil", "proj_ka"):
         arguments["budget"] = budget_of(length)
     if "loss" in parameters_of(name):
         arguments["loss"] = "hinge"
     if name == "oks":
         arguments["num_rounds"] = length
-    made = candidate(name, ALGORITHMS[name], "classification", job.options.settings, **arguments)
+    factory = ALGORITHMS.get(name, name)
+    made = candidate(name, factory, "classification", job.options.settings, **arguments)
     return made._replace(learner=scoring(made.learner)) if name == "oks" else made
 
 
@@ -116,7 +117,7 @@ def play(
     """Compile the runs of a learner, or of a stack with one for ``each`` key, and play them.
 
     The metrics are the mistake rate, the share of scores that are exactly 0, and the final number
-    of support vectors.
+    of support vectors, if the learner has any.
     """
     static: dict[str, Any] = {}
     arguments = learners, keys, stream.X, stream.y
@@ -129,16 +130,17 @@ def play(
     metrics = {
         "mistake_rate": mistaken(name, f, y).mean(axis=1),
         "zero_rate": (np.asarray(f) == 0).mean(axis=1),
-        "support": np.asarray(support),
     }
+    if support is not None:
+        metrics["support"] = np.asarray(support)
     return Played(metrics, seconds / len(keys))
 
 
 def rows_of(played: Played, stream: Stream, made: Candidate) -> list[Row]:
     """Return the rows of a learner's runs, beside the printed figures without scaling."""
 
-    def unscaled(paper: str, dataset: str, *name: str) -> float | None:
-        return printed(paper, dataset.split(" ")[0], *name)
+    def unscaled(paper: str, dataset: str, algorithm: str, metric: str) -> float | None:
+        return printed(paper, dataset.split(" ")[0], plain(algorithm), metric)
 
     return played.rows("oks", stream.name, made, unscaled)
 
@@ -155,11 +157,11 @@ def in_precision(stream: Stream, name: str) -> tuple[Stream, bool]:
 def tuned(job: Job, stream: Stream, name: str) -> Candidate:
     """Build a learner with the best step size; all steps and orders are tried at once.
 
-    A learner without a step size, or with a given one, is built as it is.
+    A learner without a step size, with a given one, or from outside the paper is built as it is.
     """
     length = len(stream.y)
     made = built(job, name, length)
-    if name == "proj_ka" or "step_size" in job.options.settings:
+    if name == "proj_ka" or name not in ALGORITHMS or "step_size" in job.options.settings:
         return made
     if (stream.name, name, "step") not in job.results:
         few = TUNING_SEEDS if length > LARGE else SLOW_SEEDS.get(name, job.seeds)

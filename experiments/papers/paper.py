@@ -10,18 +10,54 @@ import numpy as np
 
 import jaxmkl
 from jaxmkl.evaluate import Candidate, UsageError, check_settings, parameters_of
+from jaxmkl.recipes.settings import SETTINGS, published
 
 from ..evaluate import Runs, Stream, candidate, evaluate
+from ..names import AS_PUBLISHED, known_algorithms
 from ..options import Options, Settings, chosen, refused
 from ..report import Report
 
 
+def plain(name: str) -> str:
+    """Return the name of a learner without the words that it is as published.
+
+    >>> plain("raker (as published)"), plain("amkl_aks (tuned)")
+    ('raker', 'amkl_aks (tuned)')
+    """
+    return name.removesuffix(AS_PUBLISHED)
+
+
+def is_published(name: str) -> bool:
+    """Return whether a name is that of a learner as its paper runs it."""
+    return name.endswith(AS_PUBLISHED)
+
+
+def as_published(name: str, stream: Stream, num_inputs: int | None = None) -> Candidate:
+    """Return a learner as its paper runs it, for a stream.
+
+    Its parameters are the constants of its setting, each with the place where the paper has it.
+    ``num_inputs`` is the number of the columns of the stream, if not another one.
+    """
+    T, D = stream.X.shape
+    learner = published(plain(name), num_examples=T, num_inputs=num_inputs or D)
+    setting = SETTINGS[plain(name)]
+    constants = {one.name: f"{one.value} ({one.source})" for one in setting.constants}
+    return Candidate(name, learner, constants)
+
+
 def check_learners(paper: "Paper", settings: Settings, factories: Mapping[str, str]) -> list[str]:
-    """Check settings as check_settings does, and build every learner, to refuse bad values."""
-    known = {name: parameters_of(factory) for name, factory in factories.items()}
+    """Check settings as check_settings does, and build every learner, to refuse bad values.
+
+    No setting applies to a learner as published.
+    """
+    known = {
+        name: {} if is_published(name) else parameters_of(factory)
+        for name, factory in factories.items()
+    }
     lines = check_settings(settings, known)
     for name, factory in factories.items():
-        candidate(name, factory, paper.task, settings)
+        if not is_published(name):
+            candidate(name, factory, paper.task, settings)
     return lines
 
 
@@ -42,6 +78,15 @@ class Paper:
     bundled: Sequence[str] = ()  # data sets of scikit-learn, used if no folder is named
     optional_files: bool = False  # without a folder, only what is generated is played
     check: "Callable[[Paper, Settings, Mapping[str, str]], list[str]]" = check_learners
+    published: Sequence[str] = ()  # learners that it may play as published, too
+    open_parts: Sequence[str] = ()  # parts that learners as published join, and any of LEARNERS
+
+    @property
+    def known(self) -> Mapping[str, str]:
+        """The algorithms that may be asked for by name, with their factories."""
+        learners = jaxmkl.LEARNERS if self.open_parts else ()
+        names = known_algorithms(self.name, self.algorithms, self.published, learners)
+        return {name: self.algorithms.get(name, plain(name)) for name in names}
 
     @property
     def by_name(self) -> "dict[str, Callable[[Job], None]]":
@@ -67,11 +112,21 @@ class Job:
         If there are none, a line says so, and nothing is returned.
         """
         names = tuple(name for name in self.datasets if name in datasets)
-        found = tuple(name for name in self.algorithms if name in algorithms)
+        found = tuple(name for name in self.algorithms if self.joins(part, name, algorithms))
         if not names or not found:
             self.report.say(f"{part}: none of its data sets and algorithms was requested")
             return (), ()
         return names, found
+
+    def joins(self, part: str, name: str, algorithms: Sequence[str]) -> bool:
+        """Return whether a requested algorithm is played in a part with such algorithms.
+
+        In an open part, one that is not the paper's own is, and one as published beside its own.
+        """
+        if name in self.paper.algorithms or part not in self.paper.open_parts:
+            return name in algorithms
+        own, factory = self.paper.algorithms, self.paper.known[name]
+        return factory not in own.values() or factory in {own[one] for one in algorithms}
 
     def each(
         self, part: str, datasets: Sequence[str], names: Sequence[str], read: Callable
@@ -164,11 +219,11 @@ def run_paper(paper: Paper, options: Options, report: Report) -> None:
             left_out = ", ".join(name for name in paper.datasets if name not in usual)
             report.say(f"{text}, left out: {left_out}")
     datasets = chosen("data set", options.datasets, paper.datasets, usual)
-    algorithms = chosen("algorithm", options.algorithms, paper.algorithms, paper.algorithms)
+    algorithms = chosen("algorithm", options.algorithms, paper.known, paper.algorithms)
     by_name = paper.by_name
     wanted = tuple(by_name) if options.parts == ("all",) else options.parts
     parts = chosen("part", wanted, by_name, paper.default_parts)
-    factories = {name: paper.algorithms[name] for name in algorithms}
+    factories = {name: paper.known[name] for name in algorithms}
     for line in paper.check(paper, options.settings, factories):
         report.say(line)
     files = [name for name in datasets if name not in (*paper.generated, *paper.bundled)]

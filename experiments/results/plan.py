@@ -6,6 +6,7 @@ its data sets where a part may be played by data set.
 
 import dataclasses
 import importlib.util
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,7 @@ from ..papers.amkl_probabilities import DATASETS as PROBABLE
 from ..papers.amkl_river import DATASETS as RIVER
 from ..papers.amkl_runs import CLASSIFICATION, REGRESSION
 from ..papers.bomkl import LARGE, SMALL
+from ..papers.bounds import GENERATED as THEOREMS
 from ..papers.design_rounds import POOLS
 from ..papers.design_selectors import BUNDLED, DENSE, TEXTS
 from ..papers.multitask import DATASETS as TASKS
@@ -118,7 +120,8 @@ class Unit:
         else:
             words += ["--parts", play.part]
         words += ["--datasets", self.dataset] if options.datasets else []
-        words += ["--algorithms", ",".join(options.algorithms)] if options.algorithms else []
+        if options.algorithms:
+            words += ["--algorithms", shlex.quote(",".join(options.algorithms))]
         words += ["--seeds", str(play.seeds)] if play.seeds else []
         words += [f"--set {name}={value}" for name, value in play.settings.items()]
         return " ".join([*words, "--data DIR"])
@@ -165,6 +168,7 @@ PLAN: Sequence[Play] = (
     Play("bomkl", "table2", LARGE),
     Play("bomkl", "sensitivity", ("a9a",)),
     Play("bomkl", "precision", SMALL),
+    Play("bomkl", "bounds", (THEOREMS,), (THEOREMS,)),
     Play("oks", "table2", OKS, ("german",)),
     Play(
         "oks",
@@ -211,6 +215,7 @@ PLAN: Sequence[Play] = (
     Play("design", "rounds", POOLS, ("breast_cancer",)),
     Play("multitask", "components", TASKS, ("landmine",), version=2),
     Play("multitask", "asking", ("landmine", "sentiment"), version=2),
+    Play("multitask", "bounds", (THEOREMS,), (THEOREMS,)),
     Play("decisions", "bandits", version=2),
     Play("decisions", "optimisation"),
     Play("decisions", "active", version=2),

@@ -35,7 +35,8 @@ In a line of text, a figure stands in double braces: ``{{...}}``. A table is a f
 The key of a column is the data set, and replaces ``@`` in the text of a cell. With ``rows:`` in
 the place of ``columns:`` the table is turned: keys have lines, and each line above is a column.
 ``corner:`` is the title of the first column. Titles of lines may have several cells, ``a | b``,
-and figures.
+and figures. Columns of data sets that are left out have the field ``missing: –``; what a paper
+prints is there all the same.
 
 Where a block is followed by the comment ``<!-- not yet played by the command -->`` and a table
 that was typed by hand, that table stands until all figures of the block are there. Otherwise a
@@ -55,6 +56,7 @@ import numpy as np
 from jaxmkl.evaluate import Row, UsageError
 
 from ..papers.design_wins import apart
+from ..papers.printed import printed
 from .entries import Entries, rows_of
 
 SECTIONS = ("head", "amkl", "bomkl", "oks", "multitask", "design", "decisions", "bench")
@@ -224,8 +226,15 @@ def table(lines: Sequence[str], figures: Figures) -> list[str]:
 
 
 def cell(text: str, given: Fields, figures: Figures) -> str:
-    """Return the text of a cell with its figures, those in braces."""
-    return CELL.sub(lambda m: shown(m[1], given, figures), text)
+    """Return the text of a cell with its figures, those in braces.
+
+    The error of a figure that is missing is not shown.
+
+    >>> cell("{raker; missing = –} ± {raker; take = error; missing = –} / 7",
+    ...      {"play": "amkl.tables", "dataset": "none", "metric": "mse"}, {})
+    '– / 7'
+    """
+    return CELL.sub(lambda m: shown(m[1], given, figures), text).replace("– ± –", "–")
 
 
 def shown(text: str, given: Fields, figures: Figures) -> str:
@@ -281,6 +290,10 @@ def number(fields: Fields, figures: Figures) -> float:
     play, dataset, algorithm, metric = name = tuple(fields[one] for one in NAME)
     take = fields.get("take", "mean")
     if take in OF_ONE:
+        if take == "printed" and name not in figures:
+            value = printed(play.split(".")[0], dataset, algorithm, metric)
+            if value is not None:
+                return value
         if name not in figures:
             where = f"data set {dataset!r}, algorithm {algorithm!r}, metric {metric!r}"
             played = any(other[:2] == name[:2] for other in figures)

@@ -1,0 +1,113 @@
+"""Play the papers' tables beside ours, a tour and benchmarks; RESULTS.md has what they gave.
+
+``python -m experiments COMMAND --help`` has the options of a command. The algorithms of a paper's
+tables are its own, those as published, as "raker (as published)", and all of jaxmkl.LEARNERS.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from jaxmkl.command_line import Parser, count, names, setting
+from jaxmkl.evaluate import UsageError
+
+from . import bench, page, results, tour
+from .bench.features import LONG
+from .bench.peers import PARTS
+from .options import Options
+from .papers.paper import run_paper
+from .report import Report
+from .results.plan import IN_PARTS
+
+
+def parser() -> argparse.ArgumentParser:
+    """Build the parser of all commands."""
+    common = Parser(add_help=False)
+    add = common.add_argument
+    add("--seeds", type=count, metavar="N", help="runs of each learner")
+    add("--json", type=Path, metavar="FILE", help="write the figures to it")
+    add("--plots", type=Path, metavar="DIR", help="write plots into this folder")
+    add("--set", dest="settings", type=setting, action="append", default=[], metavar="NAME=VALUE",
+        help="a learner's parameter; may be given several times")  # fmt: skip
+    choice = Parser(add_help=False)
+    choice.add_argument("--datasets", type=names, metavar="A,B", help="data sets, by name")
+    choice.add_argument("--algorithms", type=names, metavar="X,Y", help="learners, by name")
+    data = Parser(add_help=False)
+    data.add_argument("--data", type=Path, metavar="DIR", help="the papers' data (JAXMKL_DATA)")
+
+    as_written = argparse.RawDescriptionHelpFormatter
+    result = Parser(prog="python -m experiments", description=__doc__, formatter_class=as_written)
+    commands = result.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    about = "the main job, also without any command"
+    commands.add_parser("tour", parents=[common, choice], help=about)
+    for paper in IN_PARTS.values():
+        shared = [common, choice, data]
+        of_paper = commands.add_parser(paper.name, parents=shared, help=paper.title)
+        parts = f"{', '.join(paper.by_name)} or all; default: {','.join(paper.default_parts)}"
+        of_paper.add_argument("--parts", type=names, metavar="P,Q", help=parts)
+    of_bench = commands.add_parser("bench", parents=[data], help="speed")
+    add = of_bench.add_argument
+    add("--json", type=Path, metavar="FILE", help="write the figures to it")
+    add("--plots", type=Path, metavar="DIR", help="of --peers: a picture")
+    add("--datasets", type=names, metavar="A,B", help="--peers: some of its data")
+    add("--algorithms", type=names, metavar="X,Y", help="--endless: some of its learners")
+    add("--rounds", type=count, metavar="N", help="--endless: examples")
+    add("--parts", type=names, metavar="P,Q", help=f"--peers: some of {', '.join(PARTS)}")
+    instead = of_bench.add_mutually_exclusive_group()
+    for name, what in (
+        ("long", f"the stream of {LONG:,} examples"),
+        ("memory", "the memory of many support vectors"),
+        ("peers", "models of other packages, in turn with ours: some minutes"),
+        ("device", "1, 32 and 1,024 seeds at once, on the accelerator that JAX finds"),
+        ("certainty", "variances, densities and probabilities, beside values alone"),
+        ("fleet", "10,000 small learners, each on a stream of its own"),
+        ("endless", "learners of constant cost over a stream of --rounds, in two precisions"),
+        ("pools", "choosing points of pools"),
+        ("large_pools", "choosing points of pools of 100,000 and 1,000,000: some minutes"),
+    ):
+        flag, about = f"--{name.replace('_', '-')}", f"{what}, instead"
+        instead.add_argument(flag, dest="benchmark", action="store_const", const=name, help=about)
+    of_bench.set_defaults(benchmark="short")
+    about = "play all that RESULTS.md is written from, and write it"
+    add = commands.add_parser("results", parents=[data], help=about).add_argument
+    add("--json", dest="file", type=Path, metavar="FILE", help="the file of all figures")
+    add("--plots", type=Path, metavar="DIR", help="write plots into this folder")
+    add("--quick", action="store_true", help="few seeds, small data sets")
+    add("--jobs", type=count, default=1, metavar="N", help="parts that are played at a time")
+    add("--only", type=names, metavar="PAPER", help="papers, by name, or bench")
+    of_page = commands.add_parser("report", help="write the figures of a JSON file as a page")
+    of_page.add_argument("file", type=Path, metavar="FILE.json", help="a file that --json wrote")
+    of_page.add_argument("--out", type=Path, metavar="OUT.html", help="default: FILE.html")
+    return result
+
+
+def options_of(arguments: Sequence[str]) -> Options:
+    """Parse a command line; the default command is the tour."""
+    if not arguments or (arguments[0].startswith("-") and arguments[0] not in ("-h", "--help")):
+        arguments = ["tour", *arguments]
+    values = vars(parser().parse_args(arguments))
+    values["settings"] = dict(values.pop("settings", []))
+    if values["command"] == "tour" and values["plots"] is None:
+        values["plots"] = Path("plots")
+    return Options(**values)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit status: 0, or 2 if the request cannot be met."""
+    try:
+        if arguments[:1] == ["run"]:
+            raise UsageError(f"one's own data: {' '.join(['jaxmkl', *arguments])}")
+        options = options_of(arguments)
+        report = Report(" ".join(["python -m experiments", *arguments]), options.plots)
+        jobs = {"tour": tour.run, "bench": bench.run, "report": page.run, "results": results.run}
+        if options.command in IN_PARTS:
+            run_paper(IN_PARTS[options.command], options, report)
+        else:
+            jobs[options.command](options, report)
+        if options.json is not None:
+            report.write_json(options.json)
+    except UsageError as error:
+        print(f"python -m experiments: {error}", file=sys.stderr)
+        return 2
+    return 0
