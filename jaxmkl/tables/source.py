@@ -119,8 +119,8 @@ def open_file(path: str | os.PathLike[str], file: Bytes, of: str) -> Table:
         is_stream = file.start.startswith(STREAM)
         content: Any = os.fspath(path)
         with whole(file.name, f"a damaged {of} file"):
-            if not file.is_file or file.is_packed or is_stream:
-                content = io.BytesIO(file.stream.read())
+            if not file.is_seekable or is_stream:
+                content = io.BytesIO(file.whole_content())
             arrow = pl.read_ipc_stream if is_stream else pl.scan_ipc
             return Frame((pl.scan_parquet if of == "Parquet" else arrow)(content), file.name)
 
@@ -138,8 +138,7 @@ def format_of(file: Bytes, path: str | os.PathLike[str]) -> str:
     """Tell the format by the first bytes, and by the name where these leave it open.
 
     Raises:
-      ValueError: for a npy file, an npz archive that is packed or comes through a pipe, and an
-        array of JSON.
+      ValueError: for a npy file, and an array of JSON.
     """
     start, extension = file.start, os.path.splitext(os.fspath(path))[1].lower()
     if start.startswith(b"PAR1"):
@@ -147,7 +146,7 @@ def format_of(file: Bytes, path: str | os.PathLike[str]) -> str:
     if start.startswith((b"ARROW1", STREAM)):
         return "Arrow"
     if start.startswith((b"PK", b"\x93NUMPY")) or extension in (".npy", ".npz"):
-        if start.startswith(b"PK") and file.is_file and not file.is_packed:
+        if start.startswith(b"PK"):
             return "npz"
         wanted = "write a file with numpy.savez(path, X=features, y=target)"
         raise ValueError(f"{file.name}: is no npz archive in a file; {wanted}")
