@@ -64,7 +64,7 @@ class Bytes:
             raise ValueError(f"{self.name}: is a folder; a file is wanted")
         self._raw: Any = open(path, "rb") if self.is_file else sys.stdin.buffer  # noqa: SIM115
         # what stands in a folder can be opened again, and sought in; a pipe cannot
-        self.is_seekable = self.is_file and os.path.isfile(path)
+        self.is_at_rest = self.is_seekable = self.is_file and os.path.isfile(path)
         self._size = os.fstat(self._raw.fileno()).st_size if self.is_seekable else 0
         try:
             with self.whole():

@@ -16,13 +16,14 @@ from jaxmkl.tables._cells import Chunk
 CSR = ("data", "indices", "indptr", "shape")
 
 
-def read_npz(file: Bytes, target: str | None, sparse: bool) -> _table.Arrays:
-    """Read an npz file."""
+def read_npz(file: Bytes, target: str | None, sparse: bool | None) -> _table.Arrays:
+    """Read an npz file; a CSR matrix stays one if ``sparse`` or None, else it is made dense."""
     path, key = file.name, "y" if target is None else target
     arrays = _arrays(file, path, key)
     y = arrays.pop(key)
     if "X" not in arrays:
-        X = _table.dense_or_sparse(path, _csr(path, **arrays), sparse)
+        X = _csr(path, **arrays)
+        X = X if sparse is None else _table.dense_or_sparse(path, X, sparse)
     elif sparse:
         raise ValueError(f"{path}: {_table.NOT_SPARSE}; got an npz file with a dense X")
     else:
