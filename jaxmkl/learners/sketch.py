@@ -23,8 +23,8 @@ where L'(f(x), y) ≠ 0, but in its place come
 
 Algorithm 1 has no factor in line 19 that is 0 where y f^w(x) >= 1, although the text calls it
 equivalent to (4), the gradient at f^w. With the best step size both come near the printed
-figures: in % of mistakes on german, svmguide3 and spambase (10 orders, features not scaled) 29.7, 21.0 and
-29.0 at the prediction, 29.7, 21.1 and 29.0 at the sketches.
+figures: in % of mistakes on german, svmguide3 and spambase (10 orders, features not scaled) 29.7,
+21.0 and 29.0 at the prediction, 29.7, 21.1 and 29.0 at the sketches.
 
 A round costs O(B). Where all kernel values underflow (in double precision), basis functions are
 drawn uniformly; f is 0 then, which counts as a mistake. The paper takes the values as they are.
