@@ -41,12 +41,12 @@ class Select:
         return None
 
     def combined(
-        self, state: PyTree, log_weights: jax.Array, chance: jax.Array | None
+        self, state: PyTree, log_weights: jax.Array, chance: jax.Array
     ) -> jax.Array | None:
         """Mask (E,) of the models that a round's prediction combines; None for all.
 
-        By default these are the active ones. ``chance`` are the round's uniform numbers (E,), by
-        which models are also drawn to learn; None for a selection that is not ``random``.
+        By default these are the active ones. Only a selection that is ``random`` is asked;
+        ``chance`` are the round's uniform numbers (E,), by which models are also drawn to learn.
         """
         return self.active(state)
 
@@ -172,11 +172,10 @@ class Sampled(Select):
     random = True
 
     def combined(
-        self, state: tuple, log_weights: jax.Array, chance: jax.Array | None
+        self, state: tuple, log_weights: jax.Array, chance: jax.Array
     ) -> jax.Array | None:
         if self.sampled == "update":
             return None
-        assert chance is not None
         # where p = 1 is rounded down, the model of the largest weight takes part all the same
         return (chance < self._drawn_with(log_weights)) | (log_weights >= jnp.max(log_weights))
 

@@ -99,6 +99,7 @@ Each word has one meaning in this library.
 | δ, smoothing of probabilities | `smoothing` | `select.Sampled`, `DrawOne` |
 | C of PA-I | `aggressiveness` | `PassiveAggressive` |
 | α, β of SPA | `alpha`, `beta` | `SparsePassiveAggressive` |
+| γ η of BOGD, the largest coefficient | `largest` | `models.supports.RemoveUnbiased` |
 | φ, forgetting | `forgetting` | `RLS` |
 | ρ, memories | `memories` | `Mixture` |
 | ν, when a basis function is replaced | `threshold` | `oks_sil` |
