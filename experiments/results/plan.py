@@ -186,7 +186,7 @@ PLAN: Sequence[Play] = (
     Play("amkl", "densities", DENSITIES, version=2),
     Play("amkl", "probabilities", PROBABLE, ("german",), version=3),
     Play("amkl", "tradeoff", ("tom",), version=2),
-    Play("amkl", "regret", ("stationary",)),
+    Play("amkl", "regret", ("stationary", "stationary_absolute")),
     Play("bomkl", "table1", SMALL, ("german",)),
     Play("bomkl", "table1", SMALL, ("german",), algorithms=OF_TABLE_1, suffix=".published"),
     Play("bomkl", "table2", LARGE),
