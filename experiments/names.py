@@ -45,8 +45,9 @@ COMMANDS = {
     "amkl": Names(
         _names(
             "twitter, tom, air, energy, naval, german, svmguide3, spambase, magic04, kin40k, "
-            "elevators, pol, sml, a9a, stationary, abrupt, friedman1, friedman2, few_of_32, "
-            "ridges_of_32, ImageSegments, Bananas, Phishing, TrumpApproval, ChickWeights, digits"
+            "elevators, pol, sml, a9a, stationary, stationary_absolute, abrupt, friedman1, "
+            "friedman2, few_of_32, ridges_of_32, ImageSegments, Bananas, Phishing, TrumpApproval, "
+            "ChickWeights, digits"
         ),
         _names(
             "raker, omkl_aks, amkl, amkl_aks, amkl_aks (tuned), expert_mkl, kl_rbf_0.1, kl_rbf_1, "

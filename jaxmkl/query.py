@@ -16,7 +16,7 @@ variances.
 """
 
 import abc
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +27,7 @@ from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import count_on, uniform
 from jaxmkl._moments import Moments
 from jaxmkl._types import Number, PyTree
+from jaxmkl.losses import Squared, loss_field
 
 __all__ = ["All", "Disagreement", "Forecast", "Margin", "Query", "Random", "Rate", "Uncertainty"]
 
@@ -146,8 +147,8 @@ class Disagreement(Query):
     is refused, as NaN is, counts as none.
 
     The sum is a variance about the mean m of V under p plus Σ_V p · (f_j - m)², so one pass over
-    the models is enough. Its maximum is the score. The distance between two models is squared
-    whatever the loss.
+    the models is enough. Its maximum is the score. With another ``loss`` L of numbers the distance
+    is L(f_i, f_j) between every two models, which is E² losses a round.
 
     Args:
       tolerance: η_c, a number of at least 0 in squared units of the prediction.
@@ -156,9 +157,13 @@ class Disagreement(Query):
       relative: whether the tolerance is in units of the running variance of the labels learned so
         far (static): .01 then means a disagreement of a tenth of their standard deviation. The
         first two labels are asked for.
+      loss: L between the values of two models, summed over several outputs: a loss of numbers in
+        :mod:`jaxmkl.losses`, or its name. The theorems about the rule assume one with the triangle
+        inequality, as ``EpsilonInsensitive(0.0)``, the absolute loss; the squared one has none.
 
     Raises:
-      ValueError: if an argument is negative or not a number.
+      ValueError: if a number is negative or not a number, the loss is one of classes, or the
+        tolerance is relative, which is a variance, and the loss not squared.
 
     References:
       Hong and Chae, "confidence condition" (33), Algorithm 2 (the text states the criterion
@@ -177,6 +182,13 @@ class Disagreement(Query):
     tolerance: Number = pytree.nonnegative(default=0.0005, finite=False)
     max_skips: Number = pytree.nonnegative(default=1.0, finite=False, discrete=True)
     relative: bool = pytree.flag(default=False)
+    loss: Any = loss_field(default="squared")
+
+    def __post_init__(self) -> None:
+        of_numbers = self.loss.task == "regression"
+        pytree.require(of_numbers, self, "loss", self.loss, "a loss of regression")
+        squared = not self.relative or isinstance(self.loss, Squared)
+        pytree.require(squared, self, "loss", self.loss, "squared where the tolerance is relative")
 
     def noise(self, key: jax.Array) -> tuple:
         """No random numbers are needed."""
@@ -188,10 +200,14 @@ class Disagreement(Query):
         return DisagreementState(none - 1, none, learned)
 
     def score(self, state: DisagreementState, forecast: Forecast) -> jax.Array:
-        """The largest weighted sum of squared distances from one model."""
+        """The largest weighted sum of distances from one model."""
         values, p = forecast.values, forecast.weights
         if forecast.active is not None:
             p = jnp.where(forecast.active, p, 0.0)
+        if not isinstance(self.loss, Squared):
+            of_each = jnp.atleast_2d(values)  # (K, E)
+            apart = self.loss.value(of_each[:, :, None], of_each[:, None, :])  # (K, E of V, E)
+            return jnp.max(jnp.sum(p[None, :, None] * apart, axis=(0, 1)))
         total = jnp.sum(p)
         distance = _distances(p / total, values)
         return jnp.sum(p * distance) + total * jnp.max(distance)

@@ -202,8 +202,10 @@ def test_the_sweep_of_figure_2(data_folder, tmp_path, monkeypatch):
 def test_regret_of_a_stationary_stream(tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("JAXMKL_DATA", raising=False)
     monkeypatch.setattr(amkl, "LENGTHS", (100, 200))
+    monkeypatch.setattr(amkl, "ABSOLUTE_LENGTHS", (100, 200))
     plots = tmp_path / "plots"
     arguments = ["amkl", "--parts", "regret", "--seeds", "2"]
+    arguments += ["--datasets", "stationary"]
     arguments += ["--algorithms", "raker", "--plots", str(plots)]
     rows = rows_of_run(
         tmp_path, *arguments, "--set", "step_size=0.005", "--set", "num_features=20"
@@ -217,6 +219,32 @@ def test_regret_of_a_stationary_stream(tmp_path, monkeypatch, capsys):
     assert 0 < exponent < 1
     assert pictures(plots) == {"amkl_regret.png"}
     assert "regret exponent" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_regret_by_the_absolute_loss_has_its_own_condition(tmp_path, monkeypatch):
+    """Theorems 2 and 3 assume the triangle inequality; learner and query are by that loss."""
+    monkeypatch.setattr(amkl, "ABSOLUTE_LENGTHS", (64, 128))
+    built, play = [], amkl.evaluate
+
+    def kept(learner, *arguments, **named):
+        built.append(learner)
+        return play(learner, *arguments, **named)
+
+    monkeypatch.setattr(amkl, "evaluate", kept)
+    arguments = ["amkl", "--parts", "regret", "--datasets", "stationary_absolute", "--seeds", "2"]
+    arguments += ["--algorithms", "amkl,raker", "--set", "num_features=10"]
+    rows = rows_of_run(tmp_path, *arguments)
+    regrets = {(r["dataset"], r["algorithm"]) for r in rows if r["metric"] == "regret"}
+    assert regrets == {
+        (f"stationary_absolute, T = {length}", name)
+        for length in (64, 128)
+        for name in ("amkl", "raker")
+    }
+    absolute = jaxmkl.losses.EpsilonInsensitive(0.0)
+    assert len(built) == 4
+    assert all(repr(one.models[0].rules[0].loss) == repr(absolute) for one in built)
+    assert [repr(one.query.loss) for one in built[::2]] == [repr(absolute)] * 2
 
 
 def test_an_exponent_is_not_fitted_through_a_negative_regret():

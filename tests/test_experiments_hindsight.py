@@ -9,6 +9,7 @@ import pytest
 import scipy.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import minimize
 from sklearn.linear_model import Ridge
 
 import jaxmkl
@@ -126,3 +127,34 @@ def test_a_run_against_its_best_kernel():
     gap = metrics.regret(outputs.loss, best)
     assert gap == pytest.approx(total - best.min(), rel=1e-4)
     assert 0 < gap < np.sum(y**2)
+
+
+def test_absolute_losses_in_hindsight_are_those_of_a_linear_program(x64):
+    """The sum of absolute residuals with a penalty, by another method: iterated descent."""
+    draws = np.random.default_rng(7)
+    X = draws.normal(size=(60, 2))
+    y = np.sin(X[:, 0]) + draws.standard_t(2, size=60)
+    learner = jaxmkl.raker(jaxmkl.Gaussian([0.5, 2.0]), num_features=4)
+    state = learner.init(jax.random.key(3), 2, np.float64)
+    found = hindsight.absolute_losses(learner, state, X, y, 0.3, rounds=400)
+    bank = learner.models[0]
+    z = np.asarray(bank.features(bank.kernels, state.models[0].frequencies, X)).swapaxes(0, 1)
+    for of_kernel, total in zip(z, found, strict=True):
+        # θ = p - q with p, q >= 0 and slack s >= |r|: a smooth problem with bounds
+        M = of_kernel.shape[1]
+
+        def cost(v, M=M):
+            return v[M:].sum() + 0.3 * v[:M] @ v[:M]
+
+        def slope(v, M=M):
+            return np.concatenate([0.6 * v[:M], np.ones(len(v) - M)])
+
+        table = np.block([[-of_kernel, np.eye(60)], [of_kernel, np.eye(60)]])
+        rest = np.concatenate([y, -y])
+        bounds = {"type": "ineq", "fun": lambda v, A=table, b=rest: A @ v + b,
+                  "jac": lambda v, A=table: A}  # fmt: skip
+        start = np.concatenate([np.zeros(M), np.abs(y)])
+        best = minimize(cost, start, jac=slope, constraints=[bounds], method="SLSQP",
+                        options={"maxiter": 300, "ftol": 1e-9})  # fmt: skip
+        residual = np.abs(of_kernel @ best.x[:M] - y).sum()
+        assert total == pytest.approx(residual, rel=2e-3)

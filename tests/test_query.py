@@ -9,7 +9,7 @@ import pytest
 from marks import long
 
 import jaxmkl
-from jaxmkl import MKL, run, wrappers
+from jaxmkl import MKL, losses, run, wrappers
 from jaxmkl._checks import fingerprints
 from jaxmkl.features import FourierFeatures
 from jaxmkl.models import FeatureModels
@@ -100,6 +100,42 @@ def test_a_late_label_counts_when_it_is_asked_for():
     assert asked(query, 0.1, state=state)
     assert int(query.update(state, said, yes).skips) == 0
     assert int(query.refuse_label(state, yes).waiting) == 0
+
+
+@pytest.mark.parametrize(
+    ("loss", "distance"),
+    [
+        (losses.EpsilonInsensitive(0.0), abs),
+        ("huber", lambda r: r * r if abs(r) < 1 else 2 * abs(r) - 1),
+        (losses.Pinball(0.8), lambda r: max(0.2 * r, -0.8 * r)),
+    ],
+)
+def test_a_disagreement_by_another_loss_is_the_papers_sum(loss, distance, x64):
+    """(33) in a loop: max_j Σ_{i in V} p_i L(f_i, f_j), summed over outputs."""
+    draws = np.random.default_rng(5)
+    f, p = 2 * draws.normal(size=(2, 6)), draws.dirichlet(np.ones(6))
+    active = np.array([True, False, True, True, False, True])
+    for values in (f, f[:1]):
+        expected = max(
+            sum(
+                p[i] * sum(distance(of[i] - of[j]) for of in values)
+                for i in np.flatnonzero(active)
+            )
+            for j in range(6)
+        )
+        given = values if len(values) > 1 else values[0]
+        said = Forecast(jnp.zeros(()), jnp.asarray(given), jnp.asarray(p), jnp.asarray(active))
+        query = Disagreement(0.1, loss=loss)
+        np.testing.assert_allclose(query.score(query.init(jnp.float64), said), expected, 1e-12)
+
+
+def test_a_disagreement_by_a_loss_of_classes_is_refused():
+    with pytest.raises(ValueError, match=r"Disagreement: loss must be a loss of regression"):
+        Disagreement(loss="hinge")
+    with pytest.raises(ValueError, match="loss must be squared where the tolerance is relative"):
+        Disagreement(relative=True, loss="huber")
+    with pytest.raises(ValueError, match="loss must be a loss, as"):
+        Disagreement(loss="absolute")
 
 
 def test_a_relative_tolerance_is_in_units_of_the_labels_variance(x64):

@@ -21,6 +21,8 @@ Theorem 1 of OKS-SIL, whose O(·) has no constants, and whose widths, smaller th
 any two basis functions over sqrt 3, are none that it is run with.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -42,7 +44,8 @@ HS = (1.0, 0.1)
 EXCEEDED = "exceeded"
 NOTES = (
     f"{GENERATED}: {LENGTH} examples, in the same order for each seed, which draws the rest",
-    "share: the figure over its bound, both means over the seeds; a bound is exceeded above 1",
+    "share: the figure over its bound, both means over the seeds; a bound does not hold where it "
+    "is above 1 by more than two standard errors; support: of the kernel that has most",
     "f and μ in the bounds: of hinge machines with several penalties, that with the least bound",
 )
 
@@ -106,7 +109,7 @@ def told(measured: list[Row]) -> list[str]:
     ['1 of 1 bounds hold']
     """
     shares = [row for row in measured if row.metric.endswith("_share")]
-    over = [row for row in shares if not row.mean <= 1]
+    over = [row for row in shares if not row.mean - 2 * row.std / np.sqrt(row.seeds) <= 1]
     lines = [f"{len(shares) - len(over)} of {len(shares)} bounds hold"]
     return lines + [f"{EXCEEDED}: {r.algorithm}, {r.metric.removesuffix('_share')}" for r in over]
 
@@ -140,7 +143,7 @@ def of_spa(job: Job) -> list[Row]:
             for kernels, words in ((gaussians, "13 kernels"), (jaxmkl.Gaussian(WIDTH), "one")):
                 name = f"spa (α = {alpha:g}, β = {beta:g}, {words})"
                 step(name)
-                of_pair = {"alpha": alpha, "beta": beta, "normalized_step": True}
+                of_pair: dict[str, Any] = {"alpha": alpha, "beta": beta, "normalized_step": True}
                 made = candidate(
                     name, "spa", "classification", settings, kernels=kernels, **of_pair
                 )
@@ -174,7 +177,7 @@ def _traced(learner: jaxmkl.Learner, keys: jax.Array, X: jax.Array, y: jax.Array
     """
 
     def of_one(key: jax.Array) -> tuple:
-        def step(state: jaxmkl.State, example: tuple) -> tuple:
+        def step(state: Any, example: tuple) -> tuple:
             after, output = learner.step(state, example)
             said = output.prediction, output.queried, output.variance
             return after, (*said, after.dictionary.number, state.means[0])
@@ -201,8 +204,8 @@ def of_tasks(job: Job) -> list[Row]:
     X, y = stream()
     kernel = jaxmkl.Gaussian(WIDTH)
     settings = job.options.settings
-    usual = {"kernel": kernel, "components": "global", "loss": "hinge"}
-    modes = {
+    usual: dict[str, Any] = {"kernel": kernel, "components": "global", "loss": "hinge"}
+    modes: dict[str, dict[str, Any]] = {
         "global (Theorem 1)": {"update_on": "margin", "covariance": "always"},
         **{f"global (Theorem 2, h = {h:g})": {"update_on": "mistake", "h": h} for h in HS},
     }
@@ -228,7 +231,7 @@ def of_tasks(job: Job) -> list[Row]:
 def of_run(
     phi: np.ndarray,
     y: np.ndarray,
-    learner: jaxmkl.Learner,
+    learner: Any,
     f: np.ndarray,
     asked: np.ndarray,
     variance: np.ndarray,

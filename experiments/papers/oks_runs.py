@@ -12,10 +12,11 @@ import numpy as np
 
 import jaxmkl
 from jaxmkl.evaluate import Candidate, Row, parameters_of
+from jaxmkl.recipes.settings import SETTINGS
 
 from ..evaluate import Played, Stream, candidate, keys_of, program, stacked, timed
 from ..inside import num_supports, scoring
-from .paper import Job, plain
+from .paper import Job, as_published, is_published, plain
 from .printed import printed
 
 ALGORITHMS = {name: name for name in ("oks_sil", "okl_gd", "oks", "proj_ka")}
@@ -63,7 +64,7 @@ def mistaken(name: str, f: np.ndarray, y: np.ndarray) -> np.ndarray:
     ([False, True, True], [False, False, True])
     """
     f, y = np.asarray(f), np.asarray(y)
-    return y * np.where(f >= 0, 1, -1) < 0 if name == "oks" else y * f <= 0
+    return y * np.where(f >= 0, 1, -1) < 0 if plain(name) == "oks" else y * f <= 0
 
 
 def built(job: Job, name: str, length: int, **arguments: Any) -> Candidate:
@@ -79,13 +80,19 @@ def built(job: Job, name: str, length: int, **arguments: Any) -> Candidate:
     return made._replace(learner=scoring(made.learner)) if name == "oks" else made
 
 
-@functools.partial(jax.jit, static_argnames="rounds")
+@functools.partial(jax.jit, static_argnames=("rounds", "before"))
 def _first_rounds(
-    learners: jaxmkl.Learner, keys: jax.Array, X: jax.Array, y: jax.Array, rounds: int
+    learners: jaxmkl.Learner,
+    keys: jax.Array,
+    X: jax.Array,
+    y: jax.Array,
+    rounds: int,
+    before: int = 0,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Play the first rounds of the orders of N keys with a learner for each.
 
-    The runs are those of :func:`jaxmkl.run_many` with that key.
+    The runs are those of :func:`jaxmkl.run_many` with that key, but that the examples of some
+    rounds are played twice, ``before`` all others.
 
     Returns:
         scores and labels (N, rounds), and the final numbers of support vectors (N,).
@@ -93,10 +100,12 @@ def _first_rounds(
 
     def of_one(learner: jaxmkl.Learner, key: jax.Array) -> tuple:
         order = jaxmkl.permutations(key[None], len(y))[0, :rounds]
+        order = jax.numpy.concatenate([order[:before], order])
         state = learner.init(jax.random.fold_in(key, 0), X.shape[1], X.dtype)
-        state = learner.enlarged(state, rounds)
+        state = learner.enlarged(state, len(order))
         state, outputs = jaxmkl.run(learner, state, X[order], y[order])
-        return outputs.prediction, y[order], learner.info(state).support.sum()
+        support = learner.info(state).support.sum()
+        return outputs.prediction[before:], y[order][before:], support
 
     return jax.vmap(of_one)(learners, keys)
 
@@ -111,6 +120,15 @@ def _all_rounds(
     return outputs.prediction, labels, num_supports(learner, states)
 
 
+def twice(learner: Any) -> int:
+    """Return how many examples a learner plays before it plays all.
+
+    >>> twice(jaxmkl.proj_ka(num_aligned=300, two_passes=True)), twice(jaxmkl.proj_ka())
+    (300, 0)
+    """
+    return learner.num_aligned if getattr(learner, "two_passes", False) else 0
+
+
 def play(
     learners: jaxmkl.Learner, stream: Stream, keys: jax.Array, name: str, *, each: bool = False
 ) -> Played:
@@ -121,10 +139,11 @@ def play(
     """
     static: dict[str, Any] = {}
     arguments = learners, keys, stream.X, stream.y
-    rounds = min(len(stream.y), SLOW_ROUNDS.get(name, len(stream.y)))
-    if each or rounds < len(stream.y):
+    rounds = min(len(stream.y), SLOW_ROUNDS.get(plain(name), len(stream.y)))
+    before = twice(learners)
+    if each or before or rounds < len(stream.y):
         repeated = learners if each else stacked([learners] * len(keys))
-        arguments, static = (repeated, *arguments[1:]), {"rounds": rounds}
+        arguments, static = (repeated, *arguments[1:]), {"rounds": rounds, "before": before}
     function = program(_first_rounds if static else _all_rounds, *arguments, **static)
     (f, y, support), seconds = timed(function, *arguments)
     metrics = {
@@ -150,7 +169,7 @@ def in_precision(stream: Stream, name: str) -> tuple[Stream, bool]:
 
     The paper uses double precision. Single precision is faster, and used where it does no harm.
     """
-    double = name in DOUBLE and len(stream.y) <= LARGE
+    double = plain(name) in DOUBLE and len(stream.y) <= LARGE
     return stream.astype(np.float64 if double else np.float32), double
 
 
@@ -160,19 +179,28 @@ def tuned(job: Job, stream: Stream, name: str) -> Candidate:
     A learner without a step size, with a given one, or from outside the paper is built as it is.
     """
     length = len(stream.y)
-    made = built(job, name, length)
-    if name == "proj_ka" or name not in ALGORITHMS or "step_size" in job.options.settings:
-        return made
+    if is_published(name):
+        build, steps = functools.partial(as_published, name, stream), _published_steps(name)
+    else:
+        build, steps = functools.partial(built, job, name, length), STEP_SIZES
+        fixed = name == "proj_ka" or name not in ALGORITHMS
+        steps = () if fixed or "step_size" in job.options.settings else steps
+    if not steps:
+        return build()
     if (stream.name, name, "step") not in job.results:
-        few = TUNING_SEEDS if length > LARGE else SLOW_SEEDS.get(name, job.seeds)
+        few = TUNING_SEEDS if length > LARGE else SLOW_SEEDS.get(plain(name), job.seeds)
         keys, rounds = keys_of(min(job.seeds, few)), min(length, LARGE)
-        made_of = [built(job, name, length, step_size=s).learner for s in STEP_SIZES]
+        made_of = [build(step_size=step).learner for step in steps]
         learners = stacked([learner for learner in made_of for _ in keys])
         repeated = jax.numpy.tile(keys, len(made_of))
         f, y, _ = _first_rounds(learners, repeated, stream.X, stream.y, rounds=rounds)
         rates = mistaken(name, f, y).mean(axis=1).reshape(len(made_of), -1).mean(axis=1)
-        job.results[stream.name, name, "step"] = STEP_SIZES[int(np.argmin(rates))]
-    return built(job, name, length, step_size=job.results[stream.name, name, "step"])
+        job.results[stream.name, name, "step"] = steps[int(np.argmin(rates))]
+    return build(step_size=job.results[stream.name, name, "step"])
+
+
+def _published_steps(name: str) -> tuple[float, ...]:
+    return SETTINGS[plain(name)].tuned.get("step_size", ())
 
 
 def played(job: Job, stream: Stream, name: str) -> tuple[Candidate, Played]:
@@ -181,7 +209,7 @@ def played(job: Job, stream: Stream, name: str) -> tuple[Candidate, Played]:
         return job.results[stream.name, name]
     seeds = job.seeds
     if len(stream.y) > LARGE:
-        seeds = min(seeds, LARGE_SEEDS, SLOW_SEEDS.get(name, seeds))
+        seeds = min(seeds, LARGE_SEEDS, SLOW_SEEDS.get(plain(name), seeds))
     keys = keys_of(seeds)
     precise, double = in_precision(stream, name)
     with jax.enable_x64(double):

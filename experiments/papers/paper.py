@@ -32,17 +32,20 @@ def is_published(name: str) -> bool:
     return name.endswith(AS_PUBLISHED)
 
 
-def as_published(name: str, stream: Stream, num_inputs: int | None = None) -> Candidate:
+def as_published(
+    name: str, stream: Stream, num_inputs: int | None = None, **tuned: float
+) -> Candidate:
     """Return a learner as its paper runs it, for a stream.
 
-    Its parameters are the constants of its setting, each with the place where the paper has it.
-    ``num_inputs`` is the number of the columns of the stream, if not another one.
+    Its parameters are the constants of its setting, each with the place where the paper has it,
+    and the values of what is ``tuned``. ``num_inputs`` is the number of the columns of the stream,
+    if not another one.
     """
     T, D = stream.X.shape
-    learner = published(plain(name), num_examples=T, num_inputs=num_inputs or D)
-    setting = SETTINGS[plain(name)]
-    constants = {one.name: f"{one.value} ({one.source})" for one in setting.constants}
-    return Candidate(name, learner, constants)
+    learner = published(plain(name), num_examples=T, num_inputs=num_inputs or D, **tuned)
+    constants = SETTINGS[plain(name)].constants
+    parameters = {one.name: f"{one.value} ({one.source})" for one in constants}
+    return Candidate(name, learner, parameters | tuned)
 
 
 def check_learners(paper: "Paper", settings: Settings, factories: Mapping[str, str]) -> list[str]:

@@ -13,6 +13,7 @@
 - :mod:`jaxmkl.guide.extend`: write a kernel, a loss, an update rule, a feature map, a learner.
 - :mod:`jaxmkl.guide.troubleshooting`: what goes wrong, the messages, and what to do.
 - :mod:`jaxmkl.guide.symbols`: a glossary, symbols of the papers, their names here, the papers.
+- :mod:`jaxmkl.guide.papers`: the papers, equation by equation: what has it, plays it, deviates.
 - :mod:`jaxmkl.guide.changelog`: what changed from version to version.
 
 Every example is run as a test. ``pip install pdoc && pdoc -d google jaxmkl`` shows the guides

@@ -202,7 +202,7 @@ def amkl(
       Hong and Chae, Algorithm 2 with all kernels.
 
     >>> amkl(tolerance=0.01, max_skips=3, relative=True).query
-    Disagreement(tolerance=0.01, max_skips=3.0, relative=True)
+    Disagreement(tolerance=0.01, max_skips=3.0, relative=True, loss=Squared())
     """
     features = FourierFeatures(num_features, orthogonal, feature_scale)
     rates = step_size, regularization, hedge_rate, hedge_penalty
