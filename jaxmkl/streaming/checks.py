@@ -16,7 +16,15 @@ import numpy as np
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._checks import check_state, input_bound, is_real, refuse_masked, refuse_unless
+from jaxmkl._checks import (
+    check_state,
+    input_bound,
+    is_real,
+    refuse_listed,
+    refuse_masked,
+    refuse_unless,
+    shown,
+)
 from jaxmkl._devices import on_accelerator, on_host, seen_whole, whole
 from jaxmkl._learner import Learner, require_learner
 from jaxmkl._types import Inputs, Labels, PyTree
@@ -57,6 +65,7 @@ def as_inputs(X: Inputs) -> PyTree:
 def _require_whole(name: str, array: Any) -> None:
     """Refuse what is masked, and parts of an array that lie on devices of other processes."""
     refuse_masked(name, array)
+    refuse_listed(name, array)
     here = is_tracer(array) or seen_whole(array)
     refuse_unless(here, f"{name} must be whole in each process; got parts (jax.distributed)")
 
@@ -260,6 +269,57 @@ def read_labels(
     """Labels in numbers, of two classes or several, and the classes."""
     K = learner.num_outputs
     return labels(y, classes) if K is None else class_numbers(y, K, classes)
+
+
+ROWS_TO_JUDGE = 100
+"""Rows of equal inputs that drivers warn of, at least."""
+
+
+def input_least(dtype: DTypeLike) -> float:
+    """The least difference of inputs whose square survives in running moments, 6.9e-18 in float32.
+
+    It is 64 times the square root of the dtype's least normal number; 0 for half precision, where
+    inputs of the order of 1 are not far from it.
+    """
+    least = 64.0 * float(np.sqrt(float(jnp.finfo(dtype).tiny)))
+    return least if least < 1e-9 else 0.0
+
+
+def warn_of_inputs(
+    driver: str, learner: Learner, X: Inputs, dtype: DTypeLike, stacklevel: int = 3
+) -> None:
+    """Warn of inputs that tell nothing: columns whose differences vanish, or all are constant.
+
+    Inputs on an accelerator are not judged, and of sparse ones whether they vanish alone.
+    """
+    values = _stored(X)
+    if is_tracer(X) or on_accelerator(values):
+        return
+    values, least, sparse = np.asarray(values), input_least(dtype), isinstance(X, SparseRows)
+    rows = values.reshape(-1, 1 if sparse else values.shape[-1])
+    rows = rows if sparse else rows[:, learner.leading_columns :]
+    with np.errstate(over="ignore"):
+
+        def spans(columns: np.ndarray) -> np.ndarray:
+            low, high = (found.astype(dtype) for found in (columns.min(0), columns.max(0)))
+            return high.astype(float) - low.astype(float)
+
+        if not rows.size or np.all(spans(rows[:64]) >= max(least, 1e-300)):
+            return
+        found = spans(rows)
+    vanishing = np.flatnonzero((found > 0) & (found < least))
+    if len(vanishing):
+        largest = found[vanishing].max()
+        columns = "" if sparse else f" in column(s) {shown(vanishing.tolist())}"
+        text = f"inputs{columns} differ by at most {largest:.1e}, whose square vanishes in "
+        text += f"{jnp.dtype(dtype).name}, so they count as constant; multiply them by a power of "
+        text += f"two first, as 2.0**{-int(np.floor(np.log2(largest)))}"
+        warnings.warn(f"{driver}: {text}", RuntimeWarning, stacklevel)
+    elif len(rows) >= ROWS_TO_JUDGE and not sparse and not found.any():
+        text = f"all {len(rows)} rows have the same inputs, on which no prediction can depend: "
+        text += "steps of a fixed size only add noise to the mean of the labels "
+        text += "(jaxmkl.guide.troubleshooting)"
+        warnings.warn(f"{driver}: {text}", RuntimeWarning, stacklevel)
 
 
 TROUBLES = {

@@ -8,10 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
+from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._checks import refuse_masked, refuse_unless, unmasked
-from jaxmkl._devices import device_of, on_host
+from jaxmkl._devices import device_of, on_accelerator, on_host
 from jaxmkl._learner import Learner, Output, require_learner
 from jaxmkl._types import Inputs, Labels, PyTree
 from jaxmkl.labels import are_words, floats, given, where_known
@@ -165,7 +166,8 @@ def run(
     Warns:
       RuntimeWarning: when a model's value or the loss was infinite or NaN: the learner diverges;
         or when labels were more than a hundred times as large as all before, which no learner of
-        numbers believes at once (``state.outlying`` counts them among those refused).
+        numbers believes at once (``state.outlying`` counts them among those refused); or when all
+        inputs are constant, or those of a column differ by so little that their squares vanish.
 
     >>> import jaxmkl
     >>> learner, X = jaxmkl.raker(), jax.random.normal(jax.random.key(0), (500, 3))
@@ -186,6 +188,7 @@ def run(
             learner, state, Rows(X, y), plan.on(device_of(state), (learner, state, X, y))
         )
     # of the caller, beyond the check of what is missing
+    checks.warn_of_inputs("run", learner, X, dtype, stacklevel=4)
     return run_padded("run", learner, state, X, y, room_for(X), plan, stacklevel=5)
 
 
@@ -245,6 +248,7 @@ def run_many(
     if traced:
         sharding, X, y = None, X.astype(dtype), y.astype(dtype)
     else:
+        checks.warn_of_inputs("run_many", learner, X, dtype)
         X, y = placed(X, X.shape[0], dtype), placed(y, X.shape[0], dtype)
     shared = learner, X, y
     room = _spread.room_for((shared, keys), sharding)
@@ -342,6 +346,7 @@ class Stream:
         self._gaps = gaps
         self._chunks = self._room = self._fullest = 0
         self._classes: tuple | None = None
+        self._first_rows: list | None = []  # until there are enough to judge their inputs
         self._begun: Any = 0  # the round of the state that came first
         self._has_numbers = False  # whether labels came in numbers
 
@@ -371,12 +376,24 @@ class Stream:
         X, y = self._checked(state, X, y)
         if not len(X):
             return state, None
+        self._judge(X, self.learner.dtype(state))
         self._room = max(self._room, room_for(X))
         if isinstance(X, SparseRows):
             self._fullest = max(self._fullest, 1, X.values.shape[1])
             X = X.padded(len(X), 2 ** (self._fullest - 1).bit_length())
         # a warning is for whoever called the function that called that which called this one
         return run_padded("stream", self.learner, state, X, y, self._room, self._plan, 6)
+
+    def _judge(self, X: Inputs, dtype: DTypeLike) -> None:
+        """Warn of inputs that tell nothing, once the first rows are there."""
+        if self._first_rows is None or isinstance(X, SparseRows) or on_accelerator(X):
+            self._first_rows = None
+            return
+        self._first_rows.append(X)
+        if sum(map(len, self._first_rows)) >= checks.ROWS_TO_JUDGE:
+            rows, self._first_rows = np.concatenate(self._first_rows), None
+            # as below, and this function
+            checks.warn_of_inputs("stream", self.learner, rows, dtype, 6)
 
     def _checked(self, state: PyTree, X: Inputs, y: Labels) -> tuple[PyTree, PyTree]:
         learner, num_inputs = self.learner, self.learner.num_inputs(state)
