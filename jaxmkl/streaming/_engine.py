@@ -16,6 +16,7 @@ from jaxmkl import _pytree as pytree
 from jaxmkl._checks import refuse_unless
 from jaxmkl._devices import device_of, is_spread, left_to_xla, on_accelerator
 from jaxmkl._learner import Learner, Output
+from jaxmkl._programs import Kept
 from jaxmkl._ranges import reported
 from jaxmkl._types import Inputs, Labels, PyTree
 from jaxmkl.streaming import checks
@@ -236,7 +237,10 @@ def _num_operations(jaxpr: Jaxpr) -> int:
     return len(jaxpr.eqns) + sum(map(_num_operations, subjaxprs(jaxpr)))
 
 
-run_rows = jax.jit(scan_rows, static_argnames="plan")
+@Kept
+def run_rows(learner: Any, state: PyTree, rows: Rows, *, plan: Plan) -> tuple[PyTree, PyTree]:
+    """:func:`scan_rows`, compiled."""
+    return scan_rows(learner, state, rows, plan)
 
 
 def num_blocks(state: PyTree, length: Any, block_size: int) -> jax.Array:
@@ -281,9 +285,8 @@ def run_padded(
             state = learner.enlarged(state, room_to_grow(used, used + length, capacity))
     rows = Rows(placed(X, room, dtype), placed(y, room, dtype), length=length)
     state, rows = left_to_xla((state, rows))
-    state, recorded = run_rows(
-        learner, state, rows, plan.on(device_of((state, rows)), (state, rows))
-    )
+    plan = plan.on(device_of((state, rows)), (state, rows))
+    state, recorded = run_rows(learner, state, rows, plan=plan)
     checks.refuse_and_warn(driver, state, (X, y, dtype), before, stacklevel)
     if room > length:
         recorded = jax.tree.map(partial(_cut, length=length), recorded)

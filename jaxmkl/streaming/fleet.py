@@ -11,6 +11,7 @@ from jax.typing import DTypeLike
 
 from jaxmkl._devices import whole
 from jaxmkl._learner import Learner, require_learner
+from jaxmkl._programs import Kept
 from jaxmkl._types import Inputs, Labels, PyTree
 from jaxmkl.streaming import _spread, checks
 from jaxmkl.streaming._engine import (
@@ -28,7 +29,7 @@ from jaxmkl.streaming.run import without_info
 _BLOCK = 32
 
 
-@partial(jax.jit, static_argnames=("plan", "room", "sharding"))
+@Kept
 def _run_fleet(
     learner: Learner, streams: tuple, *, plan: Plan, room: Any, sharding: Any
 ) -> tuple[PyTree, PyTree]:

@@ -13,6 +13,7 @@ from jaxmkl import _pytree as pytree
 from jaxmkl._checks import refuse_masked, refuse_unless, unmasked
 from jaxmkl._devices import device_of, on_host
 from jaxmkl._learner import Learner, Output, require_learner
+from jaxmkl._programs import Kept
 from jaxmkl._types import Inputs, Labels, PyTree
 from jaxmkl.labels import floats, where_known
 from jaxmkl.streaming import _spread, checks
@@ -38,7 +39,7 @@ def without_info(output: Output) -> Output:
     return output._replace(info=None)
 
 
-@partial(jax.jit, static_argnames=("plan", "permute", "room", "sharding"))
+@Kept
 def _run_many(
     given: tuple, keys: Any, *, plan: Plan, permute: bool, room: Any, sharding: Any
 ) -> tuple[PyTree, PyTree]:
@@ -179,9 +180,8 @@ def run(
     plan = plan_of("run", learner, block_size, record, delay, fused)
     if traced:
         X, y = X.astype(dtype), y.astype(dtype)
-        return run_rows(
-            learner, state, Rows(X, y), plan.on(device_of(state), (learner, state, X, y))
-        )
+        plan = plan.on(device_of(state), (learner, state, X, y))
+        return run_rows(learner, state, Rows(X, y), plan=plan)
     # of the caller, beyond the check of what is missing
     return run_padded("run", learner, state, X, y, room_for(X), plan, stacklevel=5)
 

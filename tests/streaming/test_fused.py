@@ -71,8 +71,10 @@ def test_rounds_are_those_of_the_scan(name, of_runs):
     state = learner.init(jax.random.key(0), 3)
     plan = _engine.plan_of("run", learner, 16, everything)
     rows = _engine.Rows(jnp.asarray(X), jnp.asarray(y), length=jnp.asarray(83))
-    scanned = _engine.run_rows(learner, state, rows, plan)
-    fused = _engine.run_rows(learner, state, rows, plan._replace(fused=True, platform=of_runs))
+    scanned = _engine.run_rows(learner, state, rows, plan=plan)
+    fused = _engine.run_rows(
+        learner, state, rows, plan=plan._replace(fused=True, platform=of_runs)
+    )
     assert_close(fused, scanned)
 
     after, outputs = fused
