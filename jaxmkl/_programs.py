@@ -164,8 +164,9 @@ class Kept:
 
 def _kind_of(leaf: Any) -> Any:
     """What a program depends on of a leaf; None of a tracer, or of what is no array or number."""
-    of: Any = _sort_of(type(leaf))
-    return (leaf.shape, leaf.dtype) if of == "array" else of
+    of: Any = type(leaf)
+    sort = _sort_of(of)
+    return (leaf.shape, leaf.dtype) if sort == "array" else sort
 
 
 @functools.cache

@@ -434,14 +434,12 @@ TRITON = pytest.mark.filterwarnings("ignore:The Pallas Triton backend is depreca
 
 
 def fused_on(platform, learner):
-    """The plan with the rounds of a block in one kernel, as they are on a GPU by default."""
-    plan = plan_of(learner)
+    """The plan with the rounds of a block in one kernel."""
+    plan = plan_of(learner)._replace(fused=True, platform=platform)
     if platform == "tpu":
-        return plan._replace(fused=True, platform=platform)
+        return plan
     with of_kind(platform):
-        plan = plan._replace(fused=None).on(device(platform), shaped())
-    assert plan.fused is None
-    return plan
+        return plan.on(device(platform))
 
 
 @TRITON

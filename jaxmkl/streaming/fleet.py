@@ -78,7 +78,7 @@ def run_fleet(
     block_size: int | None = None,
     record: Record = without_info,
     delay: int = 0,
-    fused: bool | None = None,
+    fused: bool = False,
     mesh: Mesh | None = None,
 ) -> tuple[PyTree, PyTree]:
     """Run many small learners, each over a stream of its own, in one compiled call.
@@ -141,7 +141,7 @@ def run_fleet(
     sharding = None if traced else sharding
     given = learner, states, X, y, lengths
     room = _spread.room_for(given, sharding)
-    plan = plan.on(_spread.home_of(given, sharding), given)
+    plan = plan.on(_spread.home_of(given, sharding))
     program = partial(_run_fleet, plan=plan, room=room)
     if traced:
         streams = states, X.astype(dtype), y.astype(dtype), jnp.asarray(lengths, jnp.int32)

@@ -121,7 +121,7 @@ def run(
     block_size: int | None = None,
     record: Record = without_info,
     delay: int = 0,
-    fused: bool | None = None,
+    fused: bool = False,
 ) -> tuple[PyTree, PyTree]:
     """Run a learner over a stream, one example after the other, in one compiled call.
 
@@ -147,8 +147,7 @@ def run(
         so the state is the learner's own.
       fused: whether the rounds of a block are one kernel, for learners of first order on random
         features, as :func:`jaxmkl.raker`, on a GPU or TPU: see :mod:`jaxmkl.guide.many_devices`.
-        On a CPU JAX interprets the kernel, for tests. Such a run has no derivatives. By default
-        they are one outside of traces on NVIDIA's GPUs from Ampere on, where that is faster.
+        On a CPU JAX interprets the kernel, for tests. Such a run has no derivatives.
 
     Returns:
       The state after the stream, and the records with leading axis T: by default an ``Output``
@@ -158,7 +157,8 @@ def run(
     Raises:
       ValueError: for what is no learner or not its state, shapes that do not fit, no example,
         NaN or infinite values, labels that are not the learner's classes, a negative delay,
-        or ``fused`` for a learner whose rounds are not for one kernel.
+        or ``fused`` for a learner whose rounds are not for one kernel, or on a device for which
+        this version of JAX makes none.
 
     Warns:
       RuntimeWarning: when a model's value or the loss was infinite or NaN: the learner diverges;
@@ -180,7 +180,7 @@ def run(
     plan = plan_of("run", learner, block_size, record, delay, fused)
     if traced:
         X, y = X.astype(dtype), y.astype(dtype)
-        plan = plan.on(device_of(state), (learner, state, X, y))
+        plan = plan.on(device_of(state))
         return run_rows(learner, state, Rows(X, y), plan=plan)
     # of the caller, beyond the check of what is missing
     return run_padded("run", learner, state, X, y, room_for(X), plan, stacklevel=5)
@@ -196,7 +196,7 @@ def run_many(
     block_size: int | None = None,
     record: Record = without_info,
     delay: int = 0,
-    fused: bool | None = None,
+    fused: bool = False,
     mesh: Mesh | None = None,
 ) -> tuple[PyTree, PyTree]:
     """Run a learner over a stream once for each key, in one call.
@@ -245,7 +245,7 @@ def run_many(
         X, y = placed(X, X.shape[0], dtype), placed(y, X.shape[0], dtype)
     shared = learner, X, y
     room = _spread.room_for((shared, keys), sharding)
-    plan = plan.on(_spread.home_of((shared, keys), sharding), (shared, keys))
+    plan = plan.on(_spread.home_of((shared, keys), sharding))
     program = partial(_run_many, plan=plan, permute=permute, room=room)
     if traced:
         return program(shared, keys, sharding=None)
@@ -262,7 +262,7 @@ def stream(
     block_size: int | None = None,
     record: Record = without_info,
     gaps: bool = False,
-    fused: bool | None = None,
+    fused: bool = False,
 ) -> Iterator[tuple[PyTree, PyTree]]:
     """Run a learner over chunks that come from anywhere, in constant memory.
 
@@ -332,7 +332,7 @@ class Stream:
         block_size: int | None = None,
         record: Record = without_info,
         gaps: bool = False,
-        fused: bool | None = None,
+        fused: bool = False,
     ) -> None:
         self.learner = learner
         self._plan = plan_of("stream", learner, block_size, record, fused=fused)
