@@ -174,8 +174,8 @@ def projectron(
     Args:
       threshold: squared distance from the span, at least 0, up to which a new example is projected
         even if there is room.
-      kernels, budget, discount, query: as for :func:`rbp`; each kernel keeps an inverse Gram
-        matrix of B² numbers.
+      kernels, budget, discount, query: as for :func:`rbp`; each kernel keeps a factor of its
+        Gram matrix of B² numbers.
 
     References:
       Orabona, Keshet and Caputo (2009).

@@ -22,6 +22,7 @@ from jaxmkl._types import Number, PyTree
 from jaxmkl.kernels import Kernel
 from jaxmkl.models.supports.tiles import column_values
 
+_HIGHEST = jax.lax.Precision.HIGHEST
 # The order of a slot that holds no support.
 EMPTY = 2**30
 
@@ -283,10 +284,14 @@ class Replace(Eviction):
 class ProjectState(NamedTuple):
     """State of :class:`Project`."""
 
-    inverse: jax.Array
-    """Inverse of the Gram matrix of the supports, by place (P, B, B)."""
+    basis: jax.Array
+    """L⁻¹ (P, B, B), with the Gram matrix L L' of the supports, by place: lower triangular."""
     slot: jax.Array
     """Slots of the supports, by place (P, B), int32."""
+
+
+_DEPENDENT = 6e-6
+"""The share below which what is left of a projection counts as rounding, see :class:`Project`."""
 
 
 @pytree.dataclass
@@ -295,9 +300,21 @@ class Project(Eviction):
 
     With d = K⁻¹ k, k = (k(x_j, x))_j, the squared distance from their span is δ = k(x, x) - k·d.
     If δ <= threshold or the budget is full, c d is added to the coefficients; otherwise the new
-    support is added. A δ below k(x, x) times the cube root of the dtype's precision (.005 in
-    float32, 6e-6 in float64) counts as 0: the rounding error of the inverse grows like 1/δ², and
-    with a smaller δ it would swamp the coefficients of wide kernels.
+    support is added.
+
+    K itself is not inverted: with K = L L', the rows of M = L⁻¹ are the coefficients of an
+    orthonormal basis of the span, so that
+
+        d = M'(M k),   δ = k(x, x) - |M k|²,   a new support appends the row (-d, 1) / sqrt(δ)
+
+    Rows that were written never change, and their errors grow like 1/sqrt(δ). (Those of an inverse
+    that is grown by rank-one updates grow like 1/δ², and in single precision f diverges.) And a
+    support that is nearly a combination of the others, or one of large d, would need coefficients
+    so large that f were rounded away. So, in either precision,
+
+        δ <= 6e-6 (k(x, x) + Σ_j d_j² k(x_j, x_j))
+
+    counts as 0. Hence the trace of K⁻¹ is at most B / 6e-6, for kernels with k(x, x) = 1.
 
     Args:
       threshold: the largest δ that is projected, at least 0.
@@ -310,29 +327,37 @@ class Project(Eviction):
         return ProjectState(jnp.zeros((num_kernels, budget, budget), dtype), jnp.array(slot))
 
     def step(self, state: ProjectState, view: View) -> tuple[ProjectState, Choice]:
-        number, full = view.number, view.full
-        slots = jnp.arange(view.budget, dtype=jnp.int32)[None, :]
-        taken, next_one = slots < number[:, None], slots == number[:, None]
-        k = jnp.where(taken, jnp.take_along_axis(view.kernel, state.slot, axis=1), 0.0)
-        d = jnp.einsum("pij,pj->pi", state.inverse, k, precision=jax.lax.Precision.HIGHEST)
-        apart = view.itself - jnp.sum(k * d, axis=1)
-        floor = view.itself * float(jnp.finfo(k.dtype).eps) ** (1 / 3)
-        close = apart <= jnp.maximum(jnp.asarray(self.threshold, k.dtype), floor)
-        inserted = view.learned & ~full & ~close
-        projected = jnp.where(view.learned & ~inserted, view.coefficient, 0.0)
+        P, number = len(view.number), view.number
+        places = jnp.arange(view.budget, dtype=jnp.int32)[None, :]
+        k = jnp.take_along_axis(view.kernel, state.slot, axis=1)
+        k = jnp.where(places < number[:, None], k, 0.0)
+
+        def projected(k: jax.Array) -> tuple[jax.Array, jax.Array]:
+            """The coefficients d (P, B) of the projection, and |M k|² (P,)."""
+            along = jnp.einsum("pij,pj->pi", state.basis, k, precision=_HIGHEST)
+            d = jnp.einsum("pij,pi->pj", state.basis, along, precision=_HIGHEST)
+            return d, jnp.sum(along**2, axis=1)
+
+        def nothing(k: jax.Array) -> tuple[jax.Array, jax.Array]:
+            return jnp.zeros_like(k), jnp.zeros_like(k[:, 0])
+
+        # most examples are not learned, and need no projection
+        d, explained = jax.lax.cond(jnp.any(view.learned), projected, nothing, k)
         place = jnp.clip(view.order, 0, view.budget - 1)
-        of_slots = jnp.take_along_axis(projected[:, None] * d, place, axis=1)
-        coefficients = view.coefficients + jnp.where(view.order < EMPTY, of_slots, 0.0)
-
-        def grown(inverse: jax.Array) -> jax.Array:
-            """The inverse with the new support: that of a bordered matrix."""
-            border = next_one.astype(k.dtype) - d
-            share = jnp.where(inserted, 1.0 / jnp.where(inserted, apart, 1.0), 0.0)
-            return inverse + share[:, None, None] * border[:, :, None] * border[:, None, :]
-
-        inverse = jax.lax.cond(jnp.any(inserted), grown, lambda same: same, state.inverse)
-        new = next_one & inserted[:, None]
-        state = ProjectState(inverse, jnp.where(new, view.slot, state.slot))
+        of_slots = jnp.take_along_axis(d, place, axis=1)
+        of_slots = jnp.where(view.order < EMPTY, of_slots, 0.0)
+        apart = view.itself - explained
+        rounding = _DEPENDENT * (view.itself + jnp.sum(of_slots**2 * view.own, axis=1))
+        close = apart <= jnp.maximum(jnp.asarray(self.threshold, k.dtype), rounding)
+        inserted = view.learned & ~view.full & ~close
+        moved = jnp.where(view.learned & ~inserted, view.coefficient, 0.0)
+        coefficients = view.coefficients + moved[:, None] * of_slots
+        new = (places == number[:, None]) & inserted[:, None]
+        row = (new.astype(k.dtype) - d) * jax.lax.rsqrt(jnp.where(inserted, apart, 1.0))[:, None]
+        # a place behind the last is none: no row is written
+        at = jnp.where(inserted, number, view.budget)
+        basis = state.basis.at[jnp.arange(P), at].set(row, mode="drop")
+        state = ProjectState(basis, jnp.where(new, view.slot, state.slot))
         # where the budget is full nothing is inserted, so that none is removed
         return state, Choice(inserted, view.coefficient, number, coefficients)
 
