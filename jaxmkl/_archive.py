@@ -1,28 +1,81 @@
-"""Reading untrusted archives of arrays (npz): arrays are complete, and no code is run."""
+"""Reading untrusted archives (zip and npz): whole members, within a limit, and no code is run.
 
+One rule holds for all that is packed and read as a whole: it may unpack to 100 times the bytes of
+its file, and always to 256 MiB (:func:`most_unpacked`).
+"""
+
+import contextlib
 import math
 import os
 import sys
 import zipfile
 from collections import Counter
-from typing import BinaryIO
+from collections.abc import Iterator
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
 from jaxmkl._checks import refuse_unless
 
+ALWAYS, TIMES = 2**28, 100
+
+
+def most_unpacked(packed: int) -> int:
+    """Return the number of bytes to which a file of ``packed`` bytes may unpack.
+
+    >>> most_unpacked(10), most_unpacked(10**9)
+    (268435456, 100000000000)
+    """
+    return max(ALWAYS, TIMES * packed)
+
+
+def is_archive_of(path: str | os.PathLike[str], member: str) -> bool:
+    """Whether the file is a zip archive with a member of this name; damaged ones are not."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return member in archive.namelist()
+    except Exception:  # zipfile raises several kinds
+        return False
+
+
+@contextlib.contextmanager
+def damage(what: str) -> Iterator[None]:
+    """Raise what damaged bytes raise as a ``ValueError``; errors of the system stay as they are.
+
+    >>> with damage("load: m.npz is not a readable checkpoint"):
+    ...     raise zipfile.BadZipFile("no zip file")
+    Traceback (most recent call last):
+    ValueError: load: m.npz is not a readable checkpoint: no zip file
+    """
+    try:
+        yield
+    except (OSError, MemoryError) as error:
+        if isinstance(error, MemoryError) or error.errno is not None:
+            raise
+        raise ValueError(f"{what}: {error}") from None
+    except Exception as error:  # zipfile, zlib and NumPy raise a dozen kinds
+        raise ValueError(f"{what}: {error}") from None
+
+
+class Header(NamedTuple):
+    """The shape and the dtype that an array of an archive declares."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
 
 class Archive:
-    """An open npz file; no memory is allocated for sizes that a file merely declares.
+    """An open zip or npz file; no memory is allocated for sizes that a file merely declares.
 
     Args:
       file: a seekable file.
-      most: the largest number of bytes of all arrays together, if more than the size of the file.
+      is_packed: whether members may be compressed, and unpack to :func:`most_unpacked` together;
+        otherwise, as in the files of this library, they take at most the bytes of the file.
 
     Raises:
-      ValueError: if two members have one name, or an array holds Python objects, has another
-        length than it declares, or takes too much. Damaged bytes also raise a dozen other kinds
-        of errors, of zipfile, zlib and NumPy.
+      ValueError: if two members have one name or are packed as NumPy does not pack, or an array
+        holds Python objects, has another length than it declares, or takes too much. Damaged bytes
+        also raise a dozen other kinds of errors, of zipfile, zlib and NumPy (:func:`damage`).
 
     >>> import io
     >>> np.savez(file := io.BytesIO(), x=np.arange(3))
@@ -30,8 +83,10 @@ class Archive:
     (['x'], array([0, 1, 2]))
     """
 
-    def __init__(self, file: BinaryIO, most: int = 0) -> None:
-        self._left = max(most, file.seek(0, os.SEEK_END))
+    def __init__(self, file: BinaryIO, is_packed: bool = False) -> None:
+        size = file.seek(0, os.SEEK_END)
+        self._left = most_unpacked(size) if is_packed else size
+        self._advice = "; numpy.savez writes arrays unpacked, of any size" * is_packed
         self._zip = zipfile.ZipFile(file)
         names = self._zip.namelist()
         self._names = {name.removesuffix(".npy"): name for name in names}
@@ -39,26 +94,41 @@ class Archive:
         refuse_unless(not twice, f"it holds {', '.join(twice)} more than once")
         self.keys = sorted(self._names)
 
-    def read(self, key: str) -> np.ndarray:
-        """The array with this key."""
-        name = self._names[key]
-        size = self._zip.getinfo(name).file_size
-        self._left -= size
-        refuse_unless(
-            self._left >= 0, f"unpacked {key} would take {size} bytes, which is too much"
-        )
-        with self._zip.open(name) as member:
-            version = np.lib.format.read_magic(member)
+    def _take(self, key: str) -> zipfile.ZipInfo:
+        """Find a member, and count its bytes."""
+        member = self._zip.getinfo(self._names[key])
+        kinds = zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED  # others unpack without a limit
+        refuse_unless(member.compress_type in kinds, f"{key} is packed in an unknown way")
+        self._left -= member.file_size
+        text = f"unpacked {key} would take {member.file_size} bytes, which is too much"
+        refuse_unless(self._left >= 0, f"{text}{self._advice}")
+        return member
+
+    def content(self, key: str) -> bytes:
+        """The bytes of this member."""
+        return self._zip.read(self._take(key))
+
+    def header(self, key: str) -> Header:
+        """What the array with this key declares."""
+        member = self._zip.getinfo(self._names[key])
+        with self._zip.open(member) as file:
+            version = np.lib.format.read_magic(file)
             one = version == (1, 0)
-            header = "read_array_header_1_0" if one else "read_array_header_2_0"
-            shape, _, dtype = getattr(np.lib.format, header)(member)
+            name = "read_array_header_1_0" if one else "read_array_header_2_0"
+            shape, _, dtype = getattr(np.lib.format, name)(file)
             text = f"{key} holds Python objects, which could run code"
             refuse_unless(not dtype.hasobject, text)
-            wanted, there = math.prod(shape) * dtype.itemsize, size - member.tell()
+            wanted, there = math.prod(shape) * dtype.itemsize, member.file_size - file.tell()
             text = f"{key} says it is {dtype} of shape {shape}, {wanted} bytes; it has {there}"
             refuse_unless(wanted == there and min(shape, default=0) >= 0, text)
-        with self._zip.open(name) as member:
-            array = np.lib.format.read_array(member, allow_pickle=False)
+        return Header(shape, dtype)
+
+    def read(self, key: str) -> np.ndarray:
+        """The array with this key."""
+        member = self._take(key)
+        dtype = self.header(key).dtype
+        with self._zip.open(member) as file:
+            array = np.lib.format.read_array(file, allow_pickle=False)
         if dtype.kind == "U" and array.size and dtype.itemsize:
             letters = array.astype(dtype.newbyteorder("=")).ravel().view(np.uint32)
             refuse_unless(np.max(letters) <= sys.maxunicode, f"{key} holds invalid text")

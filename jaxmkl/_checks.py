@@ -44,6 +44,17 @@ def refuse_masked(name: str, array: object) -> None:
     refuse_unless(not masked, text)
 
 
+def refuse_listed(name: str, value: object) -> None:
+    """Refuse a list of tracers, which NumPy cannot read and JAX stacks."""
+    tracer = jax.core.Tracer
+    listed = isinstance(value, list | tuple) and not isinstance(value, tracer)
+    found = listed and any(isinstance(leaf, tracer) for leaf in jax.tree.leaves(value))
+    text = (
+        f"{name} must be an array inside a trace; got a {type(value).__name__} of tracers: pass "
+    )
+    refuse_unless(not found, f"{text}jax.numpy.stack({name})")
+
+
 def unmasked(values: Any) -> Any:
     """The values, in place of masked ones NaN among numbers and None among words: not known."""
     if not isinstance(values, np.ma.MaskedArray):

@@ -46,11 +46,12 @@ class StudentMixture:
         p(y) = Σ_j w_j t_j((y - mean) / s_j) / s_j
 
     with t_j the density of ν_j degrees of freedom. It is symmetric, with tails as heavy as its
-    fewest degrees make them.
+    fewest degrees make them. Where some scale is NaN nothing is known of y: all methods return
+    NaN, and their derivatives are 0.
 
     Args:
       mean: the location, of any shape (...).
-      scales: s_j > 0 (..., J).
+      scales: s_j > 0 (..., J), or NaN.
       weights: w_j >= 0, of sum 1 (..., J).
       degrees: ν_j > 2, J numbers (static).
 
@@ -73,25 +74,34 @@ class StudentMixture:
     @property
     def variance(self) -> Array:
         """Σ_j w_j s_j² ν_j / (ν_j - 2)."""
-        nu = self._spread(jnp.shape(self.mean)).nu
-        return jnp.sum(self.weights * self.scales**2 * (nu / (nu - 2.0)), axis=-1)
+        own = self._spread(jnp.shape(self.mean))
+        each = own.weights * own.scales**2 * (own.nu / (own.nu - 2.0))
+        return self._known(jnp.sum(each, axis=-1))
 
     @property
     def absolute_deviation(self) -> Array:
         """The mean of |y - mean|, which heavy tails move less than they do the variance."""
         own = self._spread(jnp.shape(self.mean))
         each = own.scales * 2.0 * jnp.exp(own.log_peaks) * (own.nu / (own.nu - 1.0))
-        return jnp.sum(own.weights * each, axis=-1)
+        return self._known(jnp.sum(own.weights * each, axis=-1))
+
+    def _known(self, value: Array) -> Array:
+        """The value (...), NaN where some scale is."""
+        return jnp.where(jnp.any(jnp.isnan(self.scales), axis=-1), jnp.nan, value)
 
     def in_units(self, scale: Array, shift: Any = 0.0) -> "StudentMixture":
         """The distribution of ``shift + scale y``, for a positive scale."""
         unit = jnp.broadcast_to(scale, jnp.shape(self.mean))
-        scales, mean = unit[..., None] * self.scales, shift + unit * self.mean
+        known = ~jnp.isnan(self.scales)
+        # derivatives by the unit are not those of NaN
+        scales = jnp.where(known, unit[..., None] * jnp.where(known, self.scales, 1.0), jnp.nan)
+        mean = shift + unit * self.mean
         return StudentMixture(mean, scales, self.weights, self.degrees)
 
     def _spread(self, shape: tuple[int, ...]) -> "_Parts":
-        """The mean of this shape (...), and what the parts have (..., J)."""
+        """The mean of this shape (...), and what the parts have (..., J); scales 1 for NaN."""
         scales = jnp.asarray(self.scales)
+        scales = jnp.where(jnp.isnan(scales), jnp.ones_like(scales), scales)
         mean = jnp.broadcast_to(jnp.asarray(self.mean, scales.dtype), shape)
         of_degrees = jnp.asarray([self.degrees, log_peaks(self.degrees)], scales.dtype)
         each, parts = (*shape, len(self.degrees)), (scales, self.weights, *of_degrees)
@@ -107,12 +117,13 @@ class StudentMixture:
     def log_components(self, y: Labels) -> Array:
         """The logarithms of the t densities at ``y`` (..., J), without their weights."""
         distance, own = self._at(y)
-        return own.log_densities(distance)
+        found = own.log_densities(distance)
+        return jnp.where(jnp.isnan(self._known(distance))[..., None], jnp.nan, found)
 
     def log_prob(self, y: Labels) -> Array:
         """The logarithm of the density at ``y`` (...): the log score of a label."""
         distance, own = self._at(y)
-        return own.log_density(distance)
+        return self._known(own.log_density(distance))
 
     def cdf(self, y: Labels) -> Array:
         """The probability of at most ``y`` (...), which is the probability integral transform."""
@@ -120,7 +131,7 @@ class StudentMixture:
         below = distance < 0
         # not an absolute value, whose derivative at 0 is 0
         tail = own.tail(jnp.where(below, -distance, distance))
-        return jnp.where(below, tail, 1.0 - tail)
+        return self._known(jnp.where(below, tail, 1.0 - tail))
 
     def quantile(self, share: Any) -> Array:
         """The y with ``cdf(y) = share``, for shares in [0, 1] that broadcast with the mean.
@@ -149,7 +160,7 @@ class StudentMixture:
         density = jnp.maximum(jnp.exp(fixed.log_density(distance)), jnp.finfo(tail.dtype).tiny)
         change = (own.tail(distance) - tail) / density
         end = jnp.where(tail == 0, jnp.inf, jnp.nan)
-        return own.mean + side * jnp.where(tail > 0, distance + change, end)
+        return self._known(own.mean + side * jnp.where(tail > 0, distance + change, end))
 
     def interval(self, coverage: Any) -> tuple[Array, Array]:
         """The lower and upper end (...) between which a label lies with this probability."""
@@ -162,7 +173,7 @@ class StudentMixture:
         own = self._spread((*shape, *jnp.shape(self.mean)))
         part = jax.random.categorical(of_part, jnp.log(own.weights))[..., None]
         scale, nu = (jnp.take_along_axis(a, part, -1)[..., 0] for a in (own.scales, own.nu))
-        return own.mean + scale * jax.random.t(of_t, nu, scale.shape, scale.dtype)
+        return self._known(own.mean + scale * jax.random.t(of_t, nu, scale.shape, scale.dtype))
 
     def crps(self, y: Labels) -> Array:
         """The continuous ranked probability score (...), in units of y: smaller is better.
@@ -171,7 +182,7 @@ class StudentMixture:
         the second is 4 ∫_0^∞ F (1 - F) by 64 points.
         """
         distance, own = self._at(y)
-        return own.mean_distance(distance) - own.mean_difference() / 2.0
+        return self._known(own.mean_distance(distance) - own.mean_difference() / 2.0)
 
 
 @pytree.dataclass

@@ -13,7 +13,7 @@ from jaxmkl._checks import refuse_unless
 Labels = np.ndarray | jax.Array | Sequence
 
 
-def labels(y: Labels) -> tuple[np.ndarray, tuple[Any, Any]]:
+def labels(y: Labels, classes: Sequence[Any] | None = None) -> tuple[np.ndarray, tuple[Any, Any]]:
     """Turn two-class labels of any usual kind into -1 and +1.
 
     Numbers above 0 are +1: if there are two values, one must be above 0 and one not ({0, 1},
@@ -22,16 +22,22 @@ def labels(y: Labels) -> tuple[np.ndarray, tuple[Any, Any]]:
 
     Args:
       y: (T,) or (T, 1) numbers, booleans or strings.
+      classes: the two classes (negative, positive), any two values, if they are known: every
+        label must be one of them. Parts of a stream that are read one by one need them, or the
+        same word could be -1 in one part and +1 in the next.
 
     Returns:
       The signs (T,), in the dtype of ``y`` if it is floating and float32 otherwise, and the
       classes (negative, positive) as they were given.
 
     Raises:
-      ValueError: if labels are of another kind or NaN; the message shows the values given.
+      ValueError: if labels are of another kind or NaN, or not of the ``classes``; the message
+        shows the values given.
 
     >>> labels(["spam", "ham"])
     (array([ 1., -1.], dtype=float32), ('ham', 'spam'))
+    >>> labels(["ham", "ham"], classes=("ham", "spam"))[0]
+    array([-1., -1.], dtype=float32)
     >>> labels([1, 2])
     Traceback (most recent call last):
     ValueError: labels: y must be {0, 1}, {-1, 1}, booleans or two strings; got the values 1, 2 \
@@ -39,8 +45,11 @@ def labels(y: Labels) -> tuple[np.ndarray, tuple[Any, Any]]:
     """
     values = _column(y)
     kind = values.dtype.kind
+    dtype = values.dtype if kind == "f" else np.dtype(np.float32)
+    if classes is not None:
+        found, classes = _numbered("labels", values, classes, 2)
+        return (2.0 * found - 1.0).astype(dtype), classes
     distinct = np.unique(values).tolist() if kind in "USiuf" else []
-    classes: tuple
     if kind == "b":
         classes = False, True
     elif len(distinct) == 2 and (kind in "US" or distinct[0] <= 0 < distinct[1]):
@@ -54,14 +63,17 @@ def labels(y: Labels) -> tuple[np.ndarray, tuple[Any, Any]]:
             text += f" (numbers are read by their sign: pass y == {values.max()})"
         elif kind == "f" and np.isfinite(values).all() and np.any(values % 1):
             text += " (for regression take a learner such as jaxmkl.raker())"
+        elif len(shown) == 1 and kind in "US":
+            text += f" (one word alone: pass y == {shown[0]})"
         text = ("value " if len(shown) == 1 else "values ") + text
         wanted = "{0, 1}, {-1, 1}, booleans or two strings"
         raise ValueError(f"labels: y must be {wanted}; got the {text}")
-    dtype = values.dtype if kind == "f" else np.dtype(np.float32)
     return np.where(values == classes[1], dtype.type(1), dtype.type(-1)), classes
 
 
-def class_numbers(y: Labels, num_classes: int) -> tuple[np.ndarray, tuple[Any, ...]]:
+def class_numbers(
+    y: Labels, num_classes: int, classes: Sequence[Any] | None = None
+) -> tuple[np.ndarray, tuple[Any, ...]]:
     """Turn labels of K classes into whole numbers from 0 to K - 1.
 
     Such numbers are kept; K different strings are numbered in sorted order. Other numbers are
@@ -71,17 +83,21 @@ def class_numbers(y: Labels, num_classes: int) -> tuple[np.ndarray, tuple[Any, .
     Args:
       y: (T,) or (T, 1) numbers, booleans or strings.
       num_classes: K.
+      classes: the K classes in the order of their numbers, any values, as for :func:`labels`.
 
     Returns:
       The numbers (T,), float32, and the classes (K,) as they were given.
 
     Raises:
-      ValueError: if labels are of another kind or NaN, or strings are not of K classes.
+      ValueError: if labels are of another kind or NaN, strings are not of K classes, or labels
+        are not of the ``classes``.
 
     >>> class_numbers(["oak", "ash", "elm", "ash"], 3)
     (array([2., 0., 1., 0.], dtype=float32), ('ash', 'elm', 'oak'))
     """
     values = _column(y)
+    if classes is not None:
+        return _numbered("class_numbers", values, classes, num_classes)
     if values.dtype.kind in "US":
         distinct = np.unique(values).tolist()
         text = f"class_numbers: y must be of {num_classes} classes; got {len(distinct)}: "
@@ -95,6 +111,31 @@ def class_numbers(y: Labels, num_classes: int) -> tuple[np.ndarray, tuple[Any, .
     shown = list(dict.fromkeys(map(repr, wrong)))[:5]
     refuse_unless(not wrong, f"{text} {', '.join(shown)} (see np.unique, return_inverse=True)")
     return values.astype(np.float32), tuple(range(num_classes))
+
+
+def _numbered(
+    owner: str, values: np.ndarray, classes: Sequence[Any], num_classes: int
+) -> tuple[np.ndarray, tuple[Any, ...]]:
+    """The place of each value (T,) among the classes, float32, and the classes."""
+    known = np.asarray(classes, object).tolist()
+    places = {one: place for place, one in enumerate(known)}
+    text = f"{owner}: classes must be {num_classes} different values; got {known}"
+    refuse_unless(len(places) == len(known) == num_classes, text)
+    items = values.tolist()
+    unknown = list(dict.fromkeys(repr(item) for item in items if item not in places))
+    text = f"{owner}: y must be of the classes {', '.join(map(repr, known))}; got "
+    refuse_unless(not unknown, text + ", ".join(unknown[:5]))
+    return np.array([places[item] for item in items], np.float32), tuple(known)
+
+
+def are_words(y: Any) -> bool:
+    """Whether labels on the host are words, or nothing that can be told: no numbers, booleans."""
+    if isinstance(y, jax.Array):
+        return False
+    y = np.asarray(y)
+    if y.dtype.kind == "O":
+        y = _unboxed(y[given(y)])
+    return y.dtype.kind in "OSTU"
 
 
 def given(y: np.ndarray) -> np.ndarray:

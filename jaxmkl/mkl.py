@@ -259,8 +259,10 @@ class MKL(Algorithm):
     def predict_own(self, state: MKLState, code: MKLCode) -> tuple[Forecast, MKLAux]:
         predicted = [bank.predict(*own) for bank, *own in self._banks(state, code.models)]
         values, of_banks = zip(*predicted, strict=True)
-        log_weights = self._log_weights(state.aggregate)
-        active = self.select.combined(state.select, log_weights, code.chance)
+        active = self.select.active(state.select)
+        if self.select.random and code.chance is not None:
+            log_weights = self._log_weights(state.aggregate)
+            active = self.select.combined(state.select, log_weights, code.chance)
         joined = jnp.concatenate(values, axis=-1)
 
         def combined(own: PyTree, values: jax.Array) -> tuple[Combination, PyTree]:

@@ -23,6 +23,7 @@ def test_the_projection_is_that_onto_the_simplex() -> None:
     H[0] = 0.3  # ties
     found = jax.jit(jax.vmap(optax.projections.projection_simplex))(jnp.asarray(H))
     np.testing.assert_allclose(found, [oracle.projection(h) for h in H], atol=1e-12)
+    np.testing.assert_allclose(found, oracle.projections(H), atol=1e-12)
 
 
 @jax.jit

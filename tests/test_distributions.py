@@ -162,3 +162,31 @@ def test_derivatives_at_the_location(x64, degrees):
 def test_errors():
     with pytest.raises(ValueError, match=r"degrees must be numbers above 2"):
         StudentMixture(0.0, jnp.ones(1), jnp.ones(1), (2.0,))
+
+
+def test_a_scale_that_is_not_known_makes_all_unknown():
+    mean, scales = np.float32([1.0, 2.0]), np.float32([[0.5, np.nan], [0.5, 2.0]])
+    weights = np.float32([0.4, 0.6])
+
+    def everything(mean, scales):
+        one = StudentMixture(mean, scales, jnp.asarray(weights), degrees=(3, 10)).in_units(2.0)
+        return {
+            "variance": one.variance,
+            "absolute_deviation": one.absolute_deviation,
+            "log_prob": one.log_prob(1.5),
+            "log_components": one.log_components(1.5).sum(axis=-1),
+            "cdf": one.cdf(1.5),
+            "quantile": one.quantile(0.3),
+            "interval": one.interval(0.9)[0],
+            "sample": one.sample(jax.random.key(0)),
+            "crps": one.crps(1.5),
+        }
+
+    found = jax.jit(everything)(mean, scales)
+    for name, value in found.items():
+        assert np.isnan(value).tolist() == [True, False], name
+    slopes = jax.jit(jax.jacrev(lambda mean: everything(mean, scales)))(mean)
+    for name, slope in slopes.items():
+        assert np.isfinite(slope[1:]).all(), name
+        # a sum over all, of which the first is cut off
+        assert np.isfinite(np.diag(slope)).all(), name

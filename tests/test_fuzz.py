@@ -31,7 +31,7 @@ from polars.testing import assert_frame_equal
 from jaxmkl import tables
 from jaxmkl.tables import _kinds, open_table
 from jaxmkl.tables._bytes import zstd
-from jaxmkl.tables._text import separator_of
+from jaxmkl.tables._header import separator_of
 from jaxmkl.tables._words import MISSING
 from jaxmkl.tables.source import joined
 
@@ -106,7 +106,7 @@ def check_numbers(data, frame):
 
 def check_csv(content, data, frame):
     check_numbers(data, frame)
-    separator, number = separator_of(content.decode("utf-8-sig")), None
+    separator, number = separator_of(content.decode("utf-8-sig"), ",;\t|"), None
     with contextlib.suppress(pl.exceptions.PolarsError):
         expected = pl.read_csv(content, separator=separator, infer_schema=False)
         number = len(expected.filter(~pl.all_horizontal(pl.all().is_null())))

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxmkl.labels import labels, signs
+from jaxmkl.labels import class_numbers, labels, signs
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_labels_keep_a_floating_dtype(dtype):
         ([0.0, np.nan, np.nan], "values 0.0, nan"),
         ([np.nan], "value nan"),
         ([2, 2], "value 2"),
-        (["a", "a"], "value 'a'"),
+        (["a", "a"], "value 'a' (one word alone: pass y == 'a')"),
         (["a", "b", "a", "c"], "values 'a', 'b', 'c'"),
         (list(range(9)), "values 0, 1, 2, 3, 4, ..."),
         (np.array([1, "a"], dtype=object), "values 1, 'a'"),
@@ -92,3 +92,29 @@ def test_signs_inside_a_trace(y):
 def test_labels_have_one_axis(shape):
     with pytest.raises(ValueError, match=r"shape \(T,\) or \(T, 1\); got"):
         labels(np.ones(shape))
+
+
+def test_known_classes_may_be_any_values():
+    for classes in ((1, 2), ("u", "v"), (True, False), (b"w", b"x"), (2.5, -1.0)):
+        for y in (classes, classes[:1], classes[::-1], np.array(classes, object)):
+            found, kept = labels(y, classes)
+            assert found.tolist() == [2.0 * classes.index(item) - 1.0 for item in y]
+            assert kept == classes
+    found, kept = class_numbers(["oak", "ash"], 3, ["oak", "elm", "ash"])
+    assert (found.tolist(), kept) == ([0.0, 2.0], ("oak", "elm", "ash"))
+
+
+@pytest.mark.parametrize(
+    ("y", "classes", "message"),
+    [
+        (["u", "w"], ("u", "v"), r"y must be of the classes 'u', 'v'; got 'w'"),
+        (["1"], (1, 2), r"y must be of the classes 1, 2; got '1'"),
+        ([np.nan], (1.0, 2.0), r"y must be of the classes 1.0, 2.0; got nan"),
+        (["u"], ("u", "u"), r"classes must be 2 different values; got \['u', 'u'\]"),
+        (["u"], ("u", "v", "w"), r"classes must be 2 different values"),
+        (["cat", "cat"], None, r"got the value 'cat' \(one word alone: pass y == 'cat'\)"),
+    ],
+)
+def test_labels_of_other_classes_are_refused(y, classes, message):
+    with pytest.raises(ValueError, match=message):
+        labels(y, classes)

@@ -326,6 +326,20 @@ def test_labels_that_are_refused_change_nothing(classes):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("named", [[9, 10], ["10", "9"]])
+def test_words_are_not_numbers(named, classes):
+    """Sorted as words, "10" comes before "9"."""
+    X, y = classes
+    y = np.take(np.unique(named), (y > 1).astype(int))
+    found = classifier().partial_fit(X, y, classes=named)
+    other = y.astype(str) if y.dtype.kind == "i" else y.astype(int)
+    with pytest.raises(ValueError, match="y must be of the classes"):
+        found.partial_fit(X, other)
+    with pytest.raises(ValueError, match="y must be of the classes"):
+        found.partial_fit(X, other.astype(object))
+
+
+@pytest.mark.slow
 def test_rows_that_are_refused_change_nothing(classes, numbers):
     for found, (X, y) in ((classifier(), classes), (regressor(), numbers)):
         with pytest.raises(ValueError, match="X must be finite and of magnitude at most"):

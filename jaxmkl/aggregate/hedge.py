@@ -140,7 +140,14 @@ class Hedge(_Weighing):
       penalty: λ, for models judged by L(f_e, y) + λ/2 |f_e|², the loss that gradient descent with
         that ``regularization`` descends; before the update, and |f| = |θ| on features. None judges
         them by L(f_e, y) alone, at no cost. Models with supports and those of second order do not
-        know their norms.
+        know their norms. Hong and Chae have the penalty, without which errors are no larger (mean
+        squared errors x 1e-3 of ``raker``, in file order, means of 3 seeds):
+
+                                          none       λ = 0.02
+            tom, rates T^(-1/2)           10.59      10.87
+            twitter, rates T^(-1/2)       11.83      12.15
+            tom, by default               0.954      0.962
+            twitter, by default           2.412      2.424
 
     Raises:
       ValueError: if an argument is outside its range, or a penalty is to be on mistakes.

@@ -56,6 +56,7 @@ import math
 import sys
 import zipfile
 from argparse import Namespace
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,7 +77,7 @@ from jaxmkl.evaluate import UsageError, candidates
 from jaxmkl.tables import Pipeline, save_pipeline, usual_target
 
 if TYPE_CHECKING:
-    from jaxmkl.tables import Chunk, Columns
+    from jaxmkl.tables import Chunk, Columns, Table
 
 OWN = ("target", "task", "classes", "learner", "set", "drop", "as_")  # what a pipeline has
 LEARNER = "expert_mkl"
@@ -112,13 +113,17 @@ def add_to(commands: Any) -> None:
 def command(given: Namespace) -> int:
     """Ask for labels; return 0 at the end of the questions, or when the other side ends them."""
     show.needs_rich()
+    from jaxmkl.tables import open_table
+
     if not given.jsonl and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("ask needs a terminal; a process talks to it with --jsonl")
     pipeline = own_pipeline(given.file, given, OWN) if _is_pipeline(given.file) else None
     if pipeline is not None and given.pool is None:
         wanted = "name the table to ask about with --pool FILE"
         raise UsageError(f"{given.file} is a pipeline; {wanted}")
-    chunk, out = _whole_table(given.pool or given.file), _out(given)
+    opened = open_table if pipeline is None else pipeline.open
+    chunk = _whole_table(opened, given.pool or given.file, **options.reading(given))
+    out = _out(given)
     if pipeline is None:
         columns, begun = _columns(given, chunk), None
     else:
@@ -151,13 +156,12 @@ def _is_pipeline(path: str) -> bool:
         return "header.npy" in archive.namelist()
 
 
-def _whole_table(path: str) -> "Chunk":
-    from jaxmkl.tables import open_table
+def _whole_table(opened: Callable[..., "Table"], path: str, **how: Any) -> "Chunk":
     from jaxmkl.tables.source import ROWS, joined
 
     if path == "-":
         raise UsageError("ask reads answers from standard input; the table must be a file")
-    with contextlib.closing(open_table(path)) as table:
+    with contextlib.closing(opened(path, **how, whole=True)) as table:
         return joined(table, ROWS)
 
 
@@ -192,7 +196,9 @@ def _columns(given: Namespace, chunk: "Chunk") -> "Columns":
 
 def _ranking(given: Namespace, rows: Rows) -> list[int]:
     """The items of the pool in the order of the file that select wrote."""
-    ranked, place = _whole_table(given.file).frame, rows.chunk.place
+    from jaxmkl.tables import open_table
+
+    ranked, place = _whole_table(open_table, given.file, header=True).frame, rows.chunk.place
     if ranked.columns != ["rank", place, *rows.chunk.frame.columns]:
         text = "is neither a pipeline nor the output of select for this pool; jaxmkl select"
         raise UsageError(f"{given.file} {text} {given.pool} --num 20 --out FILE makes that")

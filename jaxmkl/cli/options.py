@@ -8,6 +8,7 @@ from typing import Any
 
 from jaxmkl.command_line import Parser, count, names
 
+LONGEST_LINE = 64  # MiB
 OF_THE_LINE = "command", "name", "line"  # what a parsed line has beside its options
 AS_IT_STANDS = argparse.RawDescriptionHelpFormatter  # of descriptions with lines of their own
 
@@ -27,8 +28,26 @@ def table_options(parser: Any, otherwise: str = "the last one") -> None:
     add("--as", dest="as_", type=kind, action="append", default=[], metavar="COLUMN=KIND",
         help="number, boolean, categories, text, time, or a format such as %%d/%%m/%%Y; may be "
         "given several times")  # fmt: skip
+    reading_options(add)
     add("--first", type=count, default=1000, metavar="N",
         help="rows that decide how columns are read (default: 1000)")  # fmt: skip
+
+
+def reading_options(add: Any) -> None:
+    """Add the options that say how a file is read, whatever its columns become."""
+    add("--names", type=names, default=(), metavar="A,B",
+        help="names of the columns of a CSV file without a header")  # fmt: skip
+    add("--header", action=argparse.BooleanOptionalAction, help="whether the first line of a CSV "
+        "file is a header (default: yes, and one like a row is refused)")  # fmt: skip
+    add("--missing", type=names, default=(), metavar="A,B", help="words for missing cells beside "
+        "NA, ? and the like, as --missing=None,-")  # fmt: skip
+    add("--longest-line", type=count, default=LONGEST_LINE, metavar="MiB",
+        help=f"limit of a line of text (default: {LONGEST_LINE})")  # fmt: skip
+
+
+def reading(given: Namespace) -> dict[str, Any]:
+    """The arguments of :func:`jaxmkl.tables.open_table` that were given."""
+    return {name: getattr(given, name) for name in ("names", "header", "missing", "longest_line")}
 
 
 def natural(text: str) -> int:

@@ -13,11 +13,11 @@ from typing import Any, TextIO
 import numpy as np
 
 from jaxmkl._files import replaced
-from jaxmkl.cli import show
+from jaxmkl.cli import options, show
 from jaxmkl.cli.outputs import refuse_input
 from jaxmkl.cli.pipelines import differences
 from jaxmkl.cli.predictions import spelled
-from jaxmkl.tables import UnseenCells, load_pipeline, open_table
+from jaxmkl.tables import UnseenCells, load_pipeline
 
 
 def add_to(commands: Any) -> None:
@@ -27,6 +27,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("pipeline", metavar="PIPELINE", help="a pipeline written by run --save")
     parser.add_argument("file", metavar="FILE", help="a table; columns are found by their names")
     parser.add_argument("--out", type=Path, metavar="OUT", help="CSV (default: standard output)")
+    options.reading_options(parser.add_argument)
     parser.set_defaults(command=command)
 
 
@@ -40,7 +41,7 @@ def command(given: Namespace) -> int:
     from jaxmkl.tables.source import without_rows
 
     pipeline = load_pipeline(given.pipeline)
-    table = open_table(given.file)
+    table = pipeline.open(given.file, **options.reading(given))
     rows, begun = 0, False
     with (
         contextlib.closing(table),

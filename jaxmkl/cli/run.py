@@ -129,7 +129,8 @@ class Run:
 
         given, began = self.given, time.perf_counter()
         pipeline, kept = _pipeline(given), _kept(given)
-        table = open_table(given.file)
+        opened = open_table if pipeline is None else pipeline.open
+        table = opened(given.file, **options.reading(given))
         with contextlib.closing(table):
             chunks = table.chunks(max(ROWS, given.first))
             first = next(chunks, None)

@@ -46,7 +46,7 @@ def command(given: Namespace) -> int:
     from jaxmkl.design.rows import choose_rows, distinct, prepared
     from jaxmkl.tables.source import ROWS, joined
 
-    table = open_table(given.file)
+    table = open_table(given.file, **options.reading(given), whole=True)
     with contextlib.closing(table):
         whole = joined(table, ROWS)
     names, notes = whole.frame.columns, list[str]()

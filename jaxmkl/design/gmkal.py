@@ -10,7 +10,9 @@ by alternating a reweighting step for A and the exact minimisation over w,
 
 with e floored at 1e-12 of its maximum. Each step lowers the objective in which |a^i| is replaced
 by sqrt(|a^i|² + eps) - sqrt(eps). One step for A per step for w reaches the minimum that the
-paper's full minimisation over A reaches. Equation (7) of the paper omits lambda by mistake. CTED
+paper's full minimisation over A reaches; ``steps`` are as many as one likes. The paper starts from
+random coefficients A, we from rows a^i of norm 1. Equation (7) of the paper omits lambda by
+mistake. CTED
 is the same with a single kernel, K_w = K. The problem is then convex; a point whose row a^i
 vanishes is not used to reconstruct the others.
 
@@ -30,7 +32,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from jaxmkl._pytree import as_leaf, require
+from jaxmkl._pytree import as_count, as_leaf, require
 from jaxmkl._types import Number, Numbers
 from jaxmkl.design import _reconstruction as reconstruction
 from jaxmkl.design._descent import Descent
@@ -51,23 +53,42 @@ def weights_of(errors: jax.Array) -> jax.Array:
     return inverse / jnp.sum(inverse)
 
 
+def before_last(
+    pool: Pool,
+    products: reconstruction.FeatureProducts,
+    weights: jax.Array,
+    sizes: jax.Array,
+    problem: Problem,
+    steps: int,
+) -> jax.Array:
+    """The rows' sizes (n,) after all but the last of some steps for A, with the weights fixed."""
+
+    def step(_: jax.Array, sizes: jax.Array) -> jax.Array:
+        norms = reconstruction.reconstruct(pool, products, weights, 2 * sizes, problem.penalty)[0]
+        return jnp.sqrt(norms + problem.eps)
+
+    return jax.lax.fori_loop(0, steps - 1, step, sizes) if steps > 1 else sizes
+
+
 def iterate(
     problem: Problem,
     weights: jax.Array,
     *,
     products: reconstruction.FeatureProducts | None = None,
     start: jax.Array | None = None,
+    steps: int = 1,
     **bounds: Any,
 ) -> Descent:
     """The descent on points (n + P,) that hold the rows' sizes, then the weights.
 
-    The other arguments bound the descent.
+    ``steps`` are those for A before each one for the weights; other arguments bound the descent.
     """
     pool, n = problem.pool, problem.pool.num_points
     products = reconstruction.products_of(pool) if products is None else products
 
     def step(x: jax.Array) -> tuple[jax.Array, ...]:
-        sizes, w = x[:n], x[n:] / jnp.sum(x[n:])
+        w = x[n:] / jnp.sum(x[n:])
+        sizes = before_last(pool, products, w, x[:n], problem, steps)
         norms, errors = reconstruction.reconstruct(pool, products, w, 2 * sizes, problem.penalty)
         updated = weights_of(errors)
         # The optimality conditions: 2 |row i of K (I - A)| / lambda, by K (I - A) = lambda D A,
@@ -80,7 +101,9 @@ def iterate(
     return iterated(problem, step, start, **bounds)
 
 
-def by_working_sets(problem: Problem, weights: jax.Array, max_iterations: int) -> Descent:
+def by_working_sets(
+    problem: Problem, weights: jax.Array, max_iterations: int, accelerate: bool, steps: int
+) -> Descent:
     """Iterate from ``weights``; on large pools, on one working set of points after the other.
 
     A row a^i that is zero needs no work: with d_i = 0 it drops out of M = lambda I + F' S² F
@@ -101,8 +124,8 @@ def by_working_sets(problem: Problem, weights: jax.Array, max_iterations: int) -
     n, k, dtype = pool.num_points, pool.num_kernels * pool.values.shape[2], pool.dtype
     m = max(4096, k**2)  # points of a working set
     of = partial(iterate, weights=weights, max_iterations=max_iterations)
-    if pool.gram is not None or n < WORTH * m:
-        return of(problem)
+    if pool.gram is not None or n < WORTH * m or not accelerate or steps > 1:
+        return of(problem, accelerate=accelerate, steps=steps)
     products = F, inner = reconstruction.products_of(pool)
     diagonals = reconstruction.diagonals_of(pool)  # (P, n)
 
@@ -150,13 +173,22 @@ def by_working_sets(problem: Problem, weights: jax.Array, max_iterations: int) -
     return jax.lax.while_loop(going, turn, (first, sizes, sizes))[0]
 
 
-@partial(jax.jit, static_argnames="max_iterations")
-def solve(weights: jax.Array, problem: Problem, *, max_iterations: int) -> Design:
+@partial(jax.jit, static_argnames=("max_iterations", "accelerate", "steps"))
+def solve(
+    weights: jax.Array,
+    problem: Problem,
+    *,
+    max_iterations: int,
+    accelerate: bool = True,
+    steps: int = 1,
+) -> Design:
     """The design from initial weights; with one kernel, that of CTED."""
     pool, n = problem.pool, problem.pool.num_points
-    end = by_working_sets(problem, weights, max_iterations)
+    end = by_working_sets(problem, weights, max_iterations, accelerate, steps)
     before, floor = end.origin[n:] / jnp.sum(end.origin[n:]), 2 * jnp.sqrt(problem.eps)
-    scores = reconstruction.row_sums(pool, before, 2 * end.origin[:n], problem.penalty, floor)
+    products = reconstruction.products_of(pool) if steps > 1 else ()
+    sizes = before_last(pool, products, before, end.origin[:n], problem, steps)
+    scores = reconstruction.row_sums(pool, before, 2 * sizes, problem.penalty, floor)
     # without coefficients e_t = tr K_t, and sum_t w_t² e_t is least for w_t ~ 1 / e_t
     none = 1 / jnp.sum(1 / jnp.sum(reconstruction.diagonals_of(pool), axis=1))
     updated = end.move.point[n:] if pool.num_kernels > 1 else jnp.ones((1,), pool.dtype)
@@ -191,6 +223,7 @@ def cted(
     tolerance: Number = 1e-5,
     max_iterations: int = 500,
     smoothing: Number | None = None,
+    accelerate: bool = True,
 ) -> Design:
     """Choose points with one kernel (CTED).
 
@@ -206,6 +239,8 @@ def cted(
         square root bounds the violation of the optimality conditions.
       max_iterations: the largest number of steps.
       smoothing: eps, by default 1e-16 in float64 and 1e-12 in float32.
+      accelerate: whether steps are extrapolated, which reaches the same minimum in fewer steps;
+        with False they are those of the paper, one after the other.
 
     Returns:
       A :class:`Design`; the weight of its only kernel is 1.
@@ -224,7 +259,8 @@ def cted(
     """
     pool = pool_of("cted", gram, features, stacked=False)
     settings = num_points, regularization, absolute, tolerance, max_iterations, smoothing
-    return choose("cted", pool, partial(solve, equal_weights(pool)), largest_penalty, settings)
+    found = partial(solve, equal_weights(pool), accelerate=bool(accelerate))
+    return choose("cted", pool, found, largest_penalty, settings)
 
 
 def gmkal(
@@ -238,6 +274,8 @@ def gmkal(
     tolerance: Number = 1e-5,
     max_iterations: int = 500,
     smoothing: Number | None = None,
+    accelerate: bool = True,
+    steps: int = 1,
 ) -> Design:
     """Choose points and one weight for each of several kernels (GMKAL).
 
@@ -250,6 +288,8 @@ def gmkal(
         equal weights.
       features: features (P, n, r) instead of ``grams``.
       initial_weights: weights (P,) to start from; by default they are equal.
+      steps: the number of steps for the coefficients before each one for the weights, of which
+        the paper takes as many as converge; one iteration has them all.
 
     >>> from jaxmkl import design
     >>> grams = design.dictionary([[0.0, 1.0], [0.1, 1.0], [3.0, 0.0], [-2.0, -2.0]])
@@ -263,4 +303,5 @@ def gmkal(
     if initial_weights is not None:
         wanted = f"{P} positive numbers, one a kernel"
         start = start_of("gmkal", initial_weights, pool, [(P,)], wanted, exclusive=True)
-    return choose("gmkal", pool, partial(solve, start), largest_penalty, settings)
+    how = {"accelerate": bool(accelerate), "steps": as_count("gmkal", "steps", steps)}
+    return choose("gmkal", pool, partial(solve, start, **how), largest_penalty, settings)

@@ -33,15 +33,19 @@ import optax
 from jax.typing import ArrayLike
 
 from jaxmkl._devices import local
+from jaxmkl._pytree import as_count
 from jaxmkl._types import Number, Numbers
 from jaxmkl.design import _reconstruction as reconstruction
 from jaxmkl.design._descent import Descent
 from jaxmkl.design._frame import Design, Problem, choose, design_of, iterated
 from jaxmkl.design._pool import Pool, pool_of
 from jaxmkl.design._reconstruction import HIGHEST, dot, equal_weights, largest_penalty, stacked
-from jaxmkl.design.gmkal import solve, start_of
+from jaxmkl.design.gmkal import before_last, solve, start_of
 
 Form = Callable[[jax.Array], jax.Array]
+# The Frank-Wolfe gap, as a share of f, with which a minimum over weights ends, and the steps it
+# may take; with a smaller tolerance of the whole these are that tolerance, and MORE times as many.
+GAP, MAX_STEPS, MORE = 1e-7, 200, 20
 
 
 class Proximal(NamedTuple):
@@ -57,13 +61,18 @@ class Proximal(NamedTuple):
 
 
 def minimised(
-    f: Form, steepness: jax.Array, Z: jax.Array, *, gap: float = 1e-7, max_steps: int = 200
+    f: Form,
+    steepness: jax.Array,
+    Z: jax.Array,
+    *,
+    gap: Number = GAP,
+    max_steps: int | jax.Array = MAX_STEPS,
 ) -> Proximal:
     """Minimise a convex quadratic form f over weights (n, P) with rows on the simplex, from Z.
 
     Lengths are measured with the ``steepness`` m (n,) >= 0; ``gap`` ends it, as a share of f.
     """
-    gap = max(gap, 10 * float(jnp.finfo(Z.dtype).eps))
+    gap = jnp.maximum(jnp.asarray(gap, Z.dtype), 10 * jnp.finfo(Z.dtype).eps)
     gradient = jax.grad(f)
     project = jax.vmap(optax.projections.projection_simplex)
 
@@ -144,21 +153,27 @@ def form(pool: Pool, Z: jax.Array, d: jax.Array, penalty: jax.Array) -> tuple[Fo
     return of_features, largest * jnp.maximum(1 - 2 * own + squares, 0)
 
 
-def iterate(problem: Problem, Z: jax.Array, *, max_iterations: int) -> Descent:
-    """The descent on points (n + n P,) that hold the rows' sizes, then the weights."""
+def iterate(problem: Problem, Z: jax.Array, *, steps: int = 1, **bounds: Any) -> Descent:
+    """The descent on points (n + n P,) that hold the rows' sizes, then the weights.
+
+    ``steps`` are those for A before each one for the weights; other arguments bound the descent.
+    """
     pool, penalty, n = problem.pool, problem.penalty, problem.pool.num_points
     one = jnp.ones((1,), pool.dtype)
+    gap = jnp.minimum(jnp.asarray(problem.tolerance, pool.dtype), GAP)
+    most = jnp.where(gap < jnp.asarray(GAP, pool.dtype), MORE * MAX_STEPS, MAX_STEPS)
 
     def step(x: jax.Array) -> tuple[jax.Array, ...]:
         sizes, Z = parts(x, n)
         of_Z = localized(pool, Z)
         products = reconstruction.products_of(of_Z)
+        sizes = before_last(of_Z, products, one, sizes, problem, steps)
         norms, _ = reconstruction.reconstruct(of_Z, products, one, 2 * sizes, penalty)
-        best = minimised(*form(pool, Z, 2 * sizes, penalty), Z)
+        best = minimised(*form(pool, Z, 2 * sizes, penalty), Z, gap=gap, max_steps=most)
         return norms, best.value, best.Z.ravel()
 
     start = jnp.concatenate([jnp.ones((n,), pool.dtype), Z.ravel()])
-    return iterated(problem, step, start, max_iterations=max_iterations)
+    return iterated(problem, step, start, **bounds)
 
 
 def parts(x: jax.Array, n: int) -> tuple[jax.Array, jax.Array]:
@@ -167,12 +182,16 @@ def parts(x: jax.Array, n: int) -> tuple[jax.Array, jax.Array]:
     return x[:n], Z / jnp.sum(Z, axis=1, keepdims=True)
 
 
-@partial(jax.jit, static_argnames="max_iterations")
-def _solve(Z: jax.Array, problem: Problem, *, max_iterations: int) -> Design:
+@partial(jax.jit, static_argnames=("max_iterations", "accelerate", "steps"))
+def _solve(
+    Z: jax.Array, problem: Problem, *, max_iterations: int, accelerate: bool, steps: int
+) -> Design:
     pool, n = problem.pool, problem.pool.num_points
-    end = iterate(problem, Z, max_iterations=max_iterations)
+    end = iterate(problem, Z, max_iterations=max_iterations, accelerate=accelerate, steps=steps)
     (sizes, before), weights = parts(end.origin, n), parts(end.move.point, n)[1]
     one, of_before = jnp.ones((1,), pool.dtype), localized(pool, before)
+    products = reconstruction.products_of(of_before) if steps > 1 else ()
+    sizes = before_last(of_before, products, one, sizes, problem, steps)
     scores = reconstruction.row_sums(of_before, one, 2 * sizes, problem.penalty)
     # without coefficients point i adds sum_t z_it² K_t(i, i), least for z_it ~ 1 / K_t(i, i)
     diagonals = reconstruction.diagonals_of(pool)
@@ -193,14 +212,19 @@ def lmkal(
     tolerance: Number = 1e-5,
     max_iterations: int = 500,
     smoothing: Number | None = None,
+    accelerate: bool = True,
+    steps: int = 1,
 ) -> Design:
     """Choose points and, for each point of the pool, a weight for each kernel (LMKAL).
 
     Other arguments, the result and errors are as for :func:`gmkal`, but weights are (n, P).
 
     Args:
+      tolerance: as for :func:`gmkal`; each minimum over the weights, for given coefficients, is
+        found to 1e-7 of its value or, if that is less, to the tolerance.
       initial_weights: weights (P,) or (n, P) to start from, by default the final weights of
-        :func:`jaxmkl.design.gmkal`, so that the objective ends no higher than there.
+        :func:`jaxmkl.design.gmkal`, so that the objective ends no higher than there; the paper
+        starts from equal weights.
 
     >>> from jaxmkl import design
     >>> grams = design.dictionary([[0.0, 1.0], [0.1, 1.0], [3.0, 0.0], [-2.0, -2.0]])
@@ -209,6 +233,7 @@ def lmkal(
     """
     pool = pool_of("lmkal", grams, features, stacked=True)
     settings = num_points, regularization, absolute, tolerance, max_iterations, smoothing
+    how = {"accelerate": bool(accelerate), "steps": as_count("lmkal", "steps", steps)}
     shape = pool.num_points, pool.num_kernels
     wanted = f"weights {shape[1:]} or {shape}, not negative and of positive sums"
 
@@ -217,6 +242,6 @@ def lmkal(
         if given is None:
             given = local(solve(equal_weights(pool), problem, max_iterations=500).kernel_weights)
         start = start_of("lmkal", given, pool, [shape, shape[1:]], wanted)
-        return _solve(jnp.broadcast_to(start, shape), problem, **static)
+        return _solve(jnp.broadcast_to(start, shape), problem, **how, **static)
 
     return choose("lmkal", pool, from_start, largest_penalty, settings)

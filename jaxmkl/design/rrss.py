@@ -19,6 +19,7 @@ References:
 """
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -70,8 +71,11 @@ def lengths_of(pool: Pool, d: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.A
     return jnp.maximum(norms, 0), jnp.sum((c[:, None] * G) ** 2, axis=1)
 
 
-def iterate(problem: Problem, *, max_iterations: int) -> Descent:
-    """The descent on points (2 n,) that hold the rows' sizes, then the residuals' lengths."""
+def iterate(problem: Problem, **bounds: Any) -> Descent:
+    """The descent on points (2 n,) that hold the rows' sizes, then the residuals' lengths.
+
+    It starts from rows of norm 1 and residuals of A = 0. The other arguments bound the descent.
+    """
     pool, penalty, n = problem.pool, problem.penalty, problem.pool.num_points
     diagonal = diagonals_of(pool)[0]
     floor = problem.eps * jnp.mean(diagonal)
@@ -82,13 +86,13 @@ def iterate(problem: Problem, *, max_iterations: int) -> Descent:
         return norms, jnp.sum(after), after
 
     start = jnp.concatenate([jnp.ones((n,), pool.dtype), jnp.sqrt(diagonal + floor)])
-    return iterated(problem, step, start, max_iterations=max_iterations)
+    return iterated(problem, step, start, **bounds)
 
 
-@partial(jax.jit, static_argnames="max_iterations")
-def _solve(problem: Problem, *, max_iterations: int) -> Design:
+@partial(jax.jit, static_argnames=("max_iterations", "accelerate"))
+def _solve(problem: Problem, *, max_iterations: int, accelerate: bool) -> Design:
     pool, n = problem.pool, problem.pool.num_points
-    end = iterate(problem, max_iterations=max_iterations)
+    end = iterate(problem, max_iterations=max_iterations, accelerate=accelerate)
     d, c = 2 * end.origin[:n], 2 * problem.penalty * end.origin[n:]
     if pool.gram is not None:
         scores = jnp.sum(jnp.abs(coefficients(pool.gram[0], d, c)), axis=1)
@@ -109,6 +113,7 @@ def rrss(
     tolerance: Number = 1e-5,
     max_iterations: int = 500,
     smoothing: Number | None = None,
+    accelerate: bool = True,
 ) -> Design:
     """Choose points with one kernel and a robust loss (RRSS).
 
@@ -127,4 +132,5 @@ def rrss(
     """
     pool = pool_of("rrss", gram, features, stacked=False)
     settings = num_points, regularization, absolute, tolerance, max_iterations, smoothing
-    return choose("rrss", pool, _solve, _largest_penalty, settings)
+    found = partial(_solve, accelerate=bool(accelerate))
+    return choose("rrss", pool, found, _largest_penalty, settings)

@@ -33,7 +33,8 @@ Each word has one meaning in this library.
 | padding | masked examples that fill a block or stream; they leave the state unchanged |
 | pipeline | what the command saves: a learner, its state and the encoding of columns |
 | pool | points that are all known before the first is labelled |
-| recipe | a function that makes a published learner, with the paper's defaults |
+| published setting | a learner exactly as its paper runs it, by `jaxmkl.recipes.published` |
+| recipe | a function that makes a published learner, with defaults that measure well |
 | round | one example: predict, perhaps ask, then update or skip |
 | rule | how a model learns from an example, as a gradient step or least squares |
 | run | all rounds of one stream with one seed |
@@ -89,6 +90,7 @@ Each word has one meaning in this library.
 | δ of Huber's loss, ε of a tube | `threshold`, `epsilon` | `Huber`, `EpsilonInsensitive` |
 | q, a quantile | `quantile` | `Pinball` |
 | η_g, the rate of Hedge | `hedge_rate`, `aggregate.rate` | `Hedge` |
+| λ of the penalty by which models are judged | `hedge_penalty`, `aggregate.penalty` | `Hedge` |
 | γ = exp(-η_g) | `discount` | votes, as of `spa` |
 | w_p, q_p, weights of models | `learner.info(state).weights` | (E,) |
 | η_c, the tolerance | `tolerance` | `query.Disagreement` |
@@ -97,6 +99,7 @@ Each word has one meaning in this library.
 | δ, smoothing of probabilities | `smoothing` | `select.Sampled`, `DrawOne` |
 | C of PA-I | `aggressiveness` | `PassiveAggressive` |
 | α, β of SPA | `alpha`, `beta` | `SparsePassiveAggressive` |
+| γ η of BOGD, the largest coefficient | `largest` | `models.supports.RemoveUnbiased` |
 | φ, forgetting | `forgetting` | `RLS` |
 | ρ, memories | `memories` | `Mixture` |
 | ν, when a basis function is replaced | `threshold` | `oks_sil` |

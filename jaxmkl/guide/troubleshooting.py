@@ -61,6 +61,30 @@ Traceback (most recent call last):
 RuntimeWarning: run: 1 label(s) were more than a hundred times as large as all before, and were not
 learned; mend them, or let jaxmkl.wrappers.scaled_targets(learner, clip=5.0) tame them
 
+## Inputs that tell nothing
+
+If all inputs are the same, the best prediction is the mean of the labels, and a step of a fixed
+size only adds noise to it. A run warns of them:
+
+>>> steps = jaxmkl.raker(jaxmkl.Gaussian(1.0), num_features=5, step_size=0.06)
+>>> noise = np.random.default_rng(1).normal(size=4000)
+>>> with warnings.catch_warnings(record=True) as found:
+...     warnings.simplefilter("always")
+...     _, outputs = jaxmkl.run(steps, steps.init(jax.random.key(0), 1), np.ones((4000, 1)), noise)
+>>> print(found[0].message)
+run: all 4000 rows have the same inputs, on which no prediction can depend: ...
+
+The step size η bounds the noise. With squared loss it is 1/(1 - η |z|²) times the variance of the
+labels, where |z|² = k(x, x) is the number of features with scale "sum", or 1: the default of
+``raker``, .3/|z|², costs up to 1.43 times the noise, a tenth of that step 1.03.
+
+>>> round(float(outputs.loss[100:].mean() / noise.var()), 1)  # 1/(1 - .3)
+1.4
+
+The same holds where inputs say little, or labels have heavy tails: take smaller steps, or
+:func:`jaxmkl.expert_mkl`, whose rules average over all labels. Columns whose differences are below
+1e-18 are warned of too: their squares vanish in float32, so multiply them first.
+
 ## Labels with another meaning
 
 Labels of two classes are read by their sign, inside a ``jit`` too; 1 and 2 would both be positive:
@@ -72,7 +96,16 @@ Traceback (most recent call last):
 ValueError: labels: y must be {0, 1}, {-1, 1}, booleans or two strings; got the values 2, 1
 (numbers are read by their sign: pass y == 2)
 
-``np.unique(words, return_inverse=True)[1]`` turns words for K classes into numbers.
+``np.unique(words, return_inverse=True)[1]`` turns words for K classes into numbers. A run also
+takes words, but only for a new state: which word was which class is not kept. Keep it yourself
+where a stream is continued:
+
+>>> words = np.where(y > 0, "up", "down")
+>>> signs, classes = jaxmkl.labels.labels(words[:40])
+>>> begun, _ = jaxmkl.run(classifier, begun, X[:40], signs)
+>>> begun, _ = jaxmkl.run(classifier, begun, X[40:], jaxmkl.labels.labels(words[40:], classes)[0])
+>>> classes
+('down', 'up')
 
 ## A state of another learner
 

@@ -14,17 +14,17 @@ derivative L' = L'(f(x), y), a round on an example (x, y) is, if L' ≠ 0 (hinge
 For the hinge loss and Gaussians exp(-γ r²), θ = γ, the last line is line 19 of Algorithm 1,
 γ <- γ - ρ_t y Σ_j w_j k_j r_j²; here ∂f/∂θ comes from ``jax.grad``, whatever the kernel.
 
-The text of the paper takes the derivatives elsewhere (``gradients="sketches"``): where the loss is
-L'(f(x), y) above, it has two others, though a round still is one where L'(f(x), y) ≠ 0,
+The text of the paper derives the loss elsewhere (``gradients="sketches"``). A round still learns
+where L'(f(x), y) ≠ 0, but in its place come
 
-    the weights     L'(f^b(x), y)    of f^b, with the old weights on the new basis: where a basis
-                                     function was replaced, x has the weight of the one that went,
-                                     and one that was added has the weight 0
-    the kernel      L'(f^w(x), y)    of f^w, with the new weights on the new basis
+    for the weights     L'(f^b(x), y)    f^b: the new basis with the old weights, so that x has the
+                                         weight of the one that it replaces; one added has 0
+    for the kernel      L'(f^w(x), y)    f^w: the new basis with the new weights
 
-Line 19 has no factor that is 0 where y f^w(x) >= 1, although the text calls it equivalent to (4),
-the gradient at f^w; ``gradients="prediction"`` is line 19. Both differ little:
-:data:`jaxmkl.recipes.settings.SETTINGS` has the figures.
+Algorithm 1 has no factor in line 19 that is 0 where y f^w(x) >= 1, although the text calls it
+equivalent to (4), the gradient at f^w. With the best step size both come near the printed
+figures: in % of mistakes on german, svmguide3 and spambase (10 orders, features not scaled) 29.7,
+21.0 and 29.0 at the prediction, 29.7, 21.1 and 29.0 at the sketches.
 
 A round costs O(B). Where all kernel values underflow (in double precision), basis functions are
 drawn uniformly; f is 0 then, which counts as a mistake. The paper takes the values as they are.

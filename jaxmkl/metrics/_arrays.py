@@ -6,13 +6,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmkl._checks import refuse_unless, unmasked
+from jaxmkl._checks import refuse_listed, refuse_unless, unmasked
 from jaxmkl._types import AnyArray, Data
 from jaxmkl.labels import labels, signs, where_known
 
 
 def numeric(*values: Data) -> tuple:
     """The library of some arrays, JAX if one is of JAX, and they in numbers (NumPy's float64)."""
+    for value in values:
+        refuse_listed("values", value)
     values = tuple(map(unmasked, values))
     if not any(isinstance(value, jax.Array) for value in values):
         return np, *(np.asarray(value, np.float64) for value in values)

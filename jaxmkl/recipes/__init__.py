@@ -1,8 +1,10 @@
-"""The published algorithms by name: each is a set of parts, with the paper's defaults.
+"""The published algorithms by name: each is a set of parts.
 
-:data:`LEARNERS` has them all; each makes a working learner without arguments. The test suite that
-every learner must pass, the command line and the benchmarks use it, and one's own may be added
-(:mod:`jaxmkl.guide.extend`). The default ``query`` is
+Defaults are those that measure well, which often are not the paper's; :func:`published` makes the
+learners exactly as their papers run them, and :mod:`jaxmkl.recipes.settings` names the place of
+each constant. :data:`LEARNERS` has all recipes; each makes a working learner without arguments.
+The test suite that every learner must pass, the command line and the benchmarks use it, and one's
+own may be added (:mod:`jaxmkl.guide.extend`). The default ``query`` is
 :class:`jaxmkl.query.All`: with another one a learner asks for some labels only. An argument
 outside its range raises a ``ValueError`` that names it.
 """

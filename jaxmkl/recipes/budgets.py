@@ -108,7 +108,9 @@ def bogd(
     By default a full budget evicts the oldest support vector, which is not what Zhao et al. do but
     what gives the figures of Lu et al. Zhao et al. remove one at random and enlarge the others,
     ``eviction=RemoveUnbiased()`` of :mod:`jaxmkl.models.supports`, with which
-    :func:`jaxmkl.recipes.published` makes BOGD.
+    :func:`jaxmkl.recipes.published` makes BOGD. On magic04 with B = 254 (three orders), the
+    default errs on 25.9 ± .3 % (printed: 25.7), as published it is 24.0 ± .3 %, and 23.2 ± .3 %
+    where it removes by size (BOGD++).
 
     Args:
       step_size, regularization: η and λ.

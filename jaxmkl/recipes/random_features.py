@@ -15,8 +15,10 @@ The four published algorithms combine two choices: which models are active, and 
 
 We deviate where measurements suggest it: features have norm |z|² = F ("sum") and the rate of
 Hedge is 1, as (10) and 1/sqrt(T) give errors several times the printed ones; the step size is
-0.3/|z|², which is stable on streams of any length, instead of 1/sqrt(T). All of these are
-parameters. The penalty is λ/2 |θ|² as everywhere here; the paper's λ |θ|² with λ = 0.01 is 0.02.
+0.3/|z|², which is stable on streams of any length, instead of 1/sqrt(T); models are judged by
+their loss without the penalty of (18). All of these are parameters, and
+:func:`jaxmkl.recipes.published` has the paper's values. The penalty is λ/2 |θ|² as everywhere
+here; the paper's λ |θ|² with λ = 0.01 is 0.02.
 
 References:
   Hong and Chae, Active learning with multiple kernels, Algorithms 1 and 2.

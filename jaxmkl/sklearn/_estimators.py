@@ -193,7 +193,9 @@ class MKLClassifier(ClassifierMixin, Online):
 
     def _numbers(self, y: np.ndarray, classes: np.ndarray) -> np.ndarray:
         """Labels as the learner reads them: -1 and +1 for two classes, else 0 to K - 1."""
-        unknown = np.setdiff1d(y, classes)
+        # NumPy would compare the word "9" with the number 9, and sort words in another way
+        of_words = [np.asarray(one).dtype.kind in "USTO" for one in (y, classes)]
+        unknown = np.setdiff1d(y, classes) if of_words[0] == of_words[1] else np.unique(y)
         if len(unknown):
             known = f"of the classes {classes}"
             raise ValueError(f"{type(self).__name__}: y must be {known}; got {unknown}")

@@ -7,6 +7,7 @@ once. Labels of classes are read on the host.
 """
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -15,11 +16,19 @@ import numpy as np
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._checks import check_state, input_bound, is_real, refuse_masked, refuse_unless
-from jaxmkl._devices import on_accelerator, on_host, seen_whole
+from jaxmkl._checks import (
+    check_state,
+    input_bound,
+    is_real,
+    refuse_listed,
+    refuse_masked,
+    refuse_unless,
+    shown,
+)
+from jaxmkl._devices import on_accelerator, on_host, seen_whole, whole
 from jaxmkl._learner import Learner, require_learner
 from jaxmkl._types import Inputs, Labels, PyTree
-from jaxmkl.labels import class_numbers, labels, where_known
+from jaxmkl.labels import are_words, class_numbers, labels, where_known
 from jaxmkl.streaming.sparse import SparseRows
 
 
@@ -56,6 +65,7 @@ def as_inputs(X: Inputs) -> PyTree:
 def _require_whole(name: str, array: Any) -> None:
     """Refuse what is masked, and parts of an array that lie on devices of other processes."""
     refuse_masked(name, array)
+    refuse_listed(name, array)
     here = is_tracer(array) or seen_whole(array)
     refuse_unless(here, f"{name} must be whole in each process; got parts (jax.distributed)")
 
@@ -68,12 +78,14 @@ def check_examples(
     dtype: DTypeLike,
     gaps: bool = False,
     later: bool = False,
+    round: Any = 0,
 ) -> tuple:
     """Refuse what cannot be learned from; X (T, D), perhaps sparse, and y in their dtypes.
 
     Targets are (T,), several (T, K). Labels of classes that can be seen come back as -1 and +1, of
     K classes as 0 to K - 1. With ``gaps`` NaN in y stays, where a label is not there. With
-    ``later`` values on an accelerator are left to :func:`refuse_and_warn`.
+    ``later`` values on an accelerator are left to :func:`refuse_and_warn`. Labels in words are
+    for a state whose ``round`` is 0.
     """
     _require_whole("y", y)
     classify, K = learner.task == "classification", learner.num_outputs
@@ -94,6 +106,8 @@ def check_examples(
     refuse_unless(len(y) == T, text)
     refuse_unless(T > 0, f"X must hold at least one example; got shape {X.shape}")
     known = None
+    if classify and are_words(y):
+        refuse_words(learner, round)
     if gaps and not is_tracer(y) and jnp.issubdtype(y.dtype, jnp.floating):
         known = ~np.isnan(y)
     return X, _check_content(learner, X, y, dtype, known, later)
@@ -111,7 +125,7 @@ def _check_content(
 
     Only targets that are ``known`` are checked, by default all.
     """
-    classify, K = learner.task == "classification", learner.num_outputs
+    classify = learner.task == "classification"
     for name, array in [("X", X)] if classify else [("X", X), ("y", y)]:
         real = is_real(array.dtype)
         refuse_unless(real, f"{name} must hold real numbers; got dtype {array.dtype}")
@@ -123,7 +137,7 @@ def _check_content(
         learner.check_inputs(rows.reshape(-1, rows.shape[-1]) if rows.ndim > 2 else rows)
     if classify and not is_tracer(y):
         known = np.ones(y.shape, bool) if known is None else known
-        y = where_known(lambda y: labels(y)[0] if K is None else class_numbers(y, K)[0], y, known)
+        y = where_known(lambda y: read_labels(learner, y)[0], y, known)
     return y
 
 
@@ -146,11 +160,18 @@ def check_states(driver: str, learner: Learner, states: PyTree) -> tuple[Any, in
 
 
 def check_streams(
-    learner: Learner, X: Inputs, y: Labels, lengths: Any, shape: tuple[int, int], dtype: DTypeLike
+    learner: Learner,
+    X: Inputs,
+    y: Labels,
+    lengths: Any,
+    shape: tuple[int, int],
+    dtype: DTypeLike,
+    rounds: Any,
 ) -> tuple:
     """Refuse streams that cannot be learned from: X (M, T, D), of ``shape`` (M, D), y and lengths.
 
-    What comes back is 0 behind the lengths, where X and y can be seen.
+    Labels in words are for states whose ``rounds`` are all 0. What comes back is 0 behind the
+    lengths, where X and y can be seen.
     """
     _require_whole("y", y)
     X, y = as_inputs(X), y if isinstance(y, jax.Array) else np.asarray(y)
@@ -161,6 +182,8 @@ def check_streams(
     refuse_unless(X.shape[1] > 0, f"X must hold at least one example; got shape {X.shape}")
     wanted = X.shape[:2] if learner.task == "classification" or K is None else (*X.shape[:2], K)
     refuse_unless(y.shape == wanted, f"y must have shape {wanted}; got shape {y.shape}")
+    if learner.task == "classification" and are_words(y):
+        refuse_words(learner, rounds)
     T = X.shape[1]
     if is_tracer(X, y, lengths):
         return X, y, jnp.full(M, T) if lengths is None else lengths
@@ -224,18 +247,79 @@ def _all_within(values: jax.Array, bound: jax.Array) -> jax.Array:
     return jnp.all((-bound <= values) & (values <= bound))
 
 
-def labels_in_words(
-    learner: Learner, y: np.ndarray, classes: tuple | None
+def refuse_words(learner: Learner, round: Any) -> None:
+    """Refuse labels in words, unless a state is known to have had no round yet.
+
+    A state does not keep which words its classes had. Two words are -1 and +1 in sorted order, so
+    of the same learner "dog" could be +1 beside "cat", and -1 beside "eel" in the next run.
+    """
+    known = not is_tracer(round)
+    K, owner = learner.num_outputs, "jaxmkl.labels."
+    call = f"{owner}labels(y, classes)[0]" if K is None else ""
+    call = call or f"{owner}class_numbers(y, {K}, classes)[0]"
+    text = "y must hold numbers or booleans where a state is continued"
+    text += "" if known else ", or may be, as inside a trace"
+    text += "; got words, and a state does not keep which of its classes had which word: pass "
+    refuse_unless(known and not np.any(whole(round)), f"{text}{call}, with the classes in order")
+
+
+def read_labels(
+    learner: Learner, y: np.ndarray, classes: Sequence[Any] | None = None
 ) -> tuple[np.ndarray, tuple]:
-    """Labels in words in numbers: by the classes of earlier chunks, if there were any."""
+    """Labels in numbers, of two classes or several, and the classes."""
     K = learner.num_outputs
-    if classes is None:
-        return labels(y) if K is None else class_numbers(y, K)
-    unknown = sorted(set(map(str, y.ravel())) - set(map(str, classes)))
-    wanted = f"the classes of the chunks before, {' and '.join(map(repr, classes))}"
-    refuse_unless(not unknown, f"y must hold {wanted}; got {', '.join(map(repr, unknown))}")
-    found = np.searchsorted(np.asarray(classes), y.astype(str)).astype(np.float32)
-    return (2.0 * found - 1.0 if K is None else found), classes
+    return labels(y, classes) if K is None else class_numbers(y, K, classes)
+
+
+ROWS_TO_JUDGE = 100
+"""Rows of equal inputs that drivers warn of, at least."""
+
+
+def input_least(dtype: DTypeLike) -> float:
+    """The least difference of inputs whose square survives in running moments, 6.9e-18 in float32.
+
+    It is 64 times the square root of the dtype's least normal number; 0 for half precision, where
+    inputs of the order of 1 are not far from it.
+    """
+    least = 64.0 * float(np.sqrt(float(jnp.finfo(dtype).tiny)))
+    return least if least < 1e-9 else 0.0
+
+
+def warn_of_inputs(
+    driver: str, learner: Learner, X: Inputs, dtype: DTypeLike, stacklevel: int = 3
+) -> None:
+    """Warn of inputs that tell nothing: columns whose differences vanish, or all are constant.
+
+    Inputs on an accelerator are not judged, and of sparse ones whether they vanish alone.
+    """
+    values = _stored(X)
+    if is_tracer(X) or on_accelerator(values):
+        return
+    values, least, sparse = np.asarray(values), input_least(dtype), isinstance(X, SparseRows)
+    rows = values.reshape(-1, 1 if sparse else values.shape[-1])
+    rows = rows if sparse else rows[:, learner.leading_columns :]
+    with np.errstate(over="ignore"):
+
+        def spans(columns: np.ndarray) -> np.ndarray:
+            low, high = (found.astype(dtype) for found in (columns.min(0), columns.max(0)))
+            return high.astype(float) - low.astype(float)
+
+        if not rows.size or np.all(spans(rows[:64]) >= max(least, 1e-300)):
+            return
+        found = spans(rows)
+    vanishing = np.flatnonzero((found > 0) & (found < least))
+    if len(vanishing):
+        largest = found[vanishing].max()
+        columns = "" if sparse else f" in column(s) {shown(vanishing.tolist())}"
+        text = f"inputs{columns} differ by at most {largest:.1e}, whose square vanishes in "
+        text += f"{jnp.dtype(dtype).name}, so they count as constant; multiply them by a power of "
+        text += f"two first, as 2.0**{-int(np.floor(np.log2(largest)))}"
+        warnings.warn(f"{driver}: {text}", RuntimeWarning, stacklevel)
+    elif len(rows) >= ROWS_TO_JUDGE and not sparse and not found.any():
+        text = f"all {len(rows)} rows have the same inputs, on which no prediction can depend: "
+        text += "steps of a fixed size only add noise to the mean of the labels "
+        text += "(jaxmkl.guide.troubleshooting)"
+        warnings.warn(f"{driver}: {text}", RuntimeWarning, stacklevel)
 
 
 TROUBLES = {

@@ -97,7 +97,7 @@ def run_fleet(
       states: of the M streams, all leaves with the leading axis M.
       X: inputs (M, T, D), real numbers.
       y: targets (M, T), several (M, T, K); labels as in :func:`jaxmkl.run`, of the same classes
-        for all streams.
+        for all streams, and in words at the first call alone.
       lengths: (M,) integers from 0 to T: how many of a stream's rows are examples. What stands
         behind these is ignored, and the state of a stream of length 0 stays as it is. By
         default T.
@@ -130,7 +130,7 @@ def run_fleet(
     dtype = learner.dtype(state)
     sharding = _spread.sharding_of("run_fleet", mesh, jax.tree.leaves(states)[0])
     X, y, lengths = checks.check_streams(
-        learner, X, y, lengths, (number, learner.num_inputs(state)), dtype
+        learner, X, y, lengths, (number, learner.num_inputs(state)), dtype, states.round
     )
     T = X.shape[1]
     if block_size is None:
@@ -145,6 +145,7 @@ def run_fleet(
     if traced:
         streams = states, X.astype(dtype), y.astype(dtype), jnp.asarray(lengths, jnp.int32)
         return program(learner, streams, sharding=None)
+    checks.warn_of_inputs("run_fleet", learner, X, dtype)
     before = checks.troubles(states)
     states = _with_room(learner, state, states, lengths)
     filled = (_filled(array, _room_for(T), dtype) for array in (X, y))

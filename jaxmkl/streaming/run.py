@@ -8,13 +8,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
+from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._checks import refuse_masked, refuse_unless, unmasked
-from jaxmkl._devices import device_of, on_host
+from jaxmkl._devices import device_of, on_accelerator, on_host
 from jaxmkl._learner import Learner, Output, require_learner
 from jaxmkl._types import Inputs, Labels, PyTree
-from jaxmkl.labels import floats, where_known
+from jaxmkl.labels import are_words, floats, given, where_known
 from jaxmkl.streaming import _spread, checks
 from jaxmkl.streaming._engine import (
     Plan,
@@ -137,7 +138,9 @@ def run(
         :class:`jaxmkl.streaming.SparseRows`.
       y: targets (T,) or (T, 1), several (T, K); labels of two classes as
         :func:`jaxmkl.labels.labels` takes them, of K classes as
-        :func:`jaxmkl.labels.class_numbers`.
+        :func:`jaxmkl.labels.class_numbers`. Words are for a new state alone: a state does not
+        keep them, so where it is continued these functions turn words into numbers by the
+        ``classes`` that they returned for the first labels.
       block_size: examples per block; changes speed alone. A learner may take a smaller one.
       record: what to keep of each round, a function of its :class:`jaxmkl.Output`. Another
         function object is another compilation.
@@ -156,13 +159,15 @@ def run(
 
     Raises:
       ValueError: for what is no learner or not its state, shapes that do not fit, no example,
-        NaN or infinite values, labels that are not the learner's classes, a negative delay,
-        or ``fused`` for a learner whose rounds are not for one kernel.
+        NaN or infinite values, labels that are not the learner's classes, words where a state is
+        continued, a negative delay, or ``fused`` for a learner whose rounds are not for one
+        kernel.
 
     Warns:
       RuntimeWarning: when a model's value or the loss was infinite or NaN: the learner diverges;
         or when labels were more than a hundred times as large as all before, which no learner of
-        numbers believes at once (``state.outlying`` counts them among those refused).
+        numbers believes at once (``state.outlying`` counts them among those refused); or when all
+        inputs are constant, or those of a column differ by so little that their squares vanish.
 
     >>> import jaxmkl
     >>> learner, X = jaxmkl.raker(), jax.random.normal(jax.random.key(0), (500, 3))
@@ -175,7 +180,7 @@ def run(
     dtype = learner.dtype(state)
     traced = checks.is_traced(learner, state, X, y)
     D = learner.num_inputs(state)
-    X, y = checks.check_examples(learner, X, y, D, dtype, later=not traced)
+    X, y = checks.check_examples(learner, X, y, D, dtype, later=not traced, round=state.round)
     plan = plan_of("run", learner, block_size, record, delay, fused)
     if traced:
         X, y = X.astype(dtype), y.astype(dtype)
@@ -183,6 +188,7 @@ def run(
             learner, state, Rows(X, y), plan.on(device_of(state), (learner, state, X, y))
         )
     # of the caller, beyond the check of what is missing
+    checks.warn_of_inputs("run", learner, X, dtype, stacklevel=4)
     return run_padded("run", learner, state, X, y, room_for(X), plan, stacklevel=5)
 
 
@@ -242,6 +248,7 @@ def run_many(
     if traced:
         sharding, X, y = None, X.astype(dtype), y.astype(dtype)
     else:
+        checks.warn_of_inputs("run_many", learner, X, dtype)
         X, y = placed(X, X.shape[0], dtype), placed(y, X.shape[0], dtype)
     shared = learner, X, y
     room = _spread.room_for((shared, keys), sharding)
@@ -270,9 +277,9 @@ def stream(
     stops when it likes. Cutting a stream otherwise changes nothing; a chunk no longer than all
     before needs no compilation. Rows of sparse chunks are padded alike, to a power of two of
     entries. Empty chunks are passed over. Labels in words keep the meaning that the first chunk
-    gave them; it has to hold all classes. Where labels come late, play
-    :func:`jaxmkl.wrappers.delayed`: its state, in a checkpoint too, keeps what is due from one
-    chunk to the next.
+    gave them; it has to hold all classes, and the state has to be new. Where labels come late,
+    play :func:`jaxmkl.wrappers.delayed`: its state, in a checkpoint too, keeps what is due from
+    one chunk to the next.
 
     Args:
       learner, state, block_size, record, fused: as in :func:`run`.
@@ -339,6 +346,9 @@ class Stream:
         self._gaps = gaps
         self._chunks = self._room = self._fullest = 0
         self._classes: tuple | None = None
+        self._first_rows: list | None = []  # until there are enough to judge their inputs
+        self._begun: Any = 0  # the round of the state that came first
+        self._has_numbers = False  # whether labels came in numbers
 
     def push(self, state: PyTree, X: Inputs, y: Labels) -> tuple[PyTree, PyTree]:
         """Run the next chunk and return the state after it and its records, None of an empty one.
@@ -351,9 +361,13 @@ class Stream:
         return self._push(state, X, y)
 
     def _push(self, state: PyTree, X: Inputs, y: Labels) -> tuple[PyTree, PyTree]:
+        if not self._chunks:
+            self._begun = state.round
+        before = self._classes, self._has_numbers
         try:
             after, recorded = self._pushed(state, X, y)
         except ValueError as error:
+            self._classes, self._has_numbers = before
             raise ValueError(f"chunk {self._chunks}: {error}") from None
         self._chunks += 1
         return after, recorded
@@ -362,12 +376,24 @@ class Stream:
         X, y = self._checked(state, X, y)
         if not len(X):
             return state, None
+        self._judge(X, self.learner.dtype(state))
         self._room = max(self._room, room_for(X))
         if isinstance(X, SparseRows):
             self._fullest = max(self._fullest, 1, X.values.shape[1])
             X = X.padded(len(X), 2 ** (self._fullest - 1).bit_length())
         # a warning is for whoever called the function that called that which called this one
         return run_padded("stream", self.learner, state, X, y, self._room, self._plan, 6)
+
+    def _judge(self, X: Inputs, dtype: DTypeLike) -> None:
+        """Warn of inputs that tell nothing, once the first rows are there."""
+        if self._first_rows is None or isinstance(X, SparseRows) or on_accelerator(X):
+            self._first_rows = None
+            return
+        self._first_rows.append(X)
+        if sum(map(len, self._first_rows)) >= checks.ROWS_TO_JUDGE:
+            rows, self._first_rows = np.concatenate(self._first_rows), None
+            # as below, and this function
+            checks.warn_of_inputs("stream", self.learner, rows, dtype, 6)
 
     def _checked(self, state: PyTree, X: Inputs, y: Labels) -> tuple[PyTree, PyTree]:
         learner, num_inputs = self.learner, self.learner.num_inputs(state)
@@ -379,11 +405,21 @@ class Stream:
         if learner.task == "regression" and self._gaps:
             y = floats(y)
         elif learner.task == "classification" and y.dtype.kind in "OSTU":
-
-            def read(words: np.ndarray) -> np.ndarray:
-                found, self._classes = checks.labels_in_words(learner, words, self._classes)
-                return found
-
-            y = where_known(read, y) if self._gaps else read(y)
+            y = where_known(self._read, y) if self._gaps else self._read(y)
+        elif learner.task == "classification" and not self._has_numbers:
+            self._has_numbers = bool(np.any(given(y)))
         dtype = learner.dtype(state)
         return checks.check_examples(learner, X, y, num_inputs, dtype, self._gaps, later=True)
+
+    def _read(self, y: np.ndarray) -> np.ndarray:
+        """Labels in words in numbers, by the meaning that the first ones had; others as they are.
+
+        Words have none where other labels came before, which the state has learned.
+        """
+        if not are_words(y):
+            self._has_numbers = True
+            return checks.read_labels(self.learner, y)[0]
+        if self._classes is None:
+            checks.refuse_words(self.learner, 1 if self._has_numbers else self._begun)
+        found, self._classes = checks.read_labels(self.learner, y, self._classes)
+        return found

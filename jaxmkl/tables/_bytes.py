@@ -11,7 +11,10 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
+from jaxmkl._archive import ALWAYS, TIMES, most_unpacked
+
 SNIFFED = 2**16  # bytes that tell the format
+AT_ONCE = 2**20  # bytes of what is read as a whole
 ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
 # the bytes with which packed files begin, and the modules that unpack them
 UNPACKERS = (
@@ -27,14 +30,17 @@ class Peeked(io.RawIOBase):
 
     def __init__(self, stream: Any) -> None:
         self.start, self._rest = stream.read(SNIFFED), stream
-        self._left = self.start
+        self._left, self.taken = self.start, len(self.start)
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        data = self._left[: len(buffer)] or self._rest.read(len(buffer)) or b""
+        data = self._left[: len(buffer)]
         self._left = self._left[len(data) :]
+        if not data:
+            data = self._rest.read(len(buffer)) or b""
+            self.taken += len(data)
         buffer[: len(data)] = data
         return len(data)
 
@@ -57,12 +63,15 @@ class Bytes:
         if os.path.isdir(path):
             raise ValueError(f"{self.name}: is a folder; a file is wanted")
         self._raw: Any = open(path, "rb") if self.is_file else sys.stdin.buffer  # noqa: SIM115
-        self._size = os.fstat(self._raw.fileno()).st_size if self.is_file else 0
+        # what stands in a folder can be opened again, and sought in; a pipe cannot
+        self.is_at_rest = self.is_seekable = self.is_file and os.path.isfile(path)
+        self._size = os.fstat(self._raw.fileno()).st_size if self.is_seekable else 0
         try:
             with self.whole():
-                peeked = Peeked(self._raw)
+                self._bytes = peeked = Peeked(self._raw)
                 packed = [module for magic, module in UNPACKERS if peeked.start.startswith(magic)]
                 self.is_packed = bool(packed)
+                self.is_seekable &= not packed
                 for module in packed:
                     unpacker: Any = zstd(self.name, module)
                     peeked = Peeked(unpacker.open(io.BufferedReader(peeked)))
@@ -90,6 +99,24 @@ class Bytes:
             if not is_damage and type(error).__name__ != "ZstdError":
                 raise
             raise ValueError(f"{self.name}: is damaged: {error}") from None
+
+    def whole_content(self) -> bytes:
+        """Read all bytes; a packed file must not unpack to more than :func:`most_unpacked`.
+
+        Raises:
+          ValueError: if it is damaged, or would take more.
+        """
+        with self.whole():
+            if not self.is_packed:
+                return self.stream.read()
+            parts, size = list[bytes](), 0
+            while part := self.stream.read(AT_ONCE):
+                parts.append(part)
+                size += len(part)
+                if size > most_unpacked(self._bytes.taken):
+                    text = f"unpacks to more than {ALWAYS >> 20} MiB and {TIMES} times its bytes"
+                    raise ValueError(f"{self.name}: {text}; unpack it before")
+            return b"".join(parts)
 
     def share_read(self) -> float | None:
         """The share of the file that was read; None where its size is not known."""

@@ -5,7 +5,7 @@ A cell that is neither missing nor of the wanted kind is refused, by its row and
 
 import dataclasses
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ import polars as pl
 
 from jaxmkl._checks import shown
 from jaxmkl._pytree import require
-from jaxmkl.tables._words import MISSING
+from jaxmkl.tables._words import MISSING, number_in
 
 Where = Callable[[int], str]  # names the cell of a row, for messages
 
@@ -44,6 +44,14 @@ PER_SECOND = {"ms": 1e3, "us": 1e6, "ns": 1e9}
 # blanks around a cell are ignored: spaces, tabs and ends of lines, no other control characters
 BLANKS = " \t\r\n\u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 CURRENCY, UNIT = r"(\p{Sc})", rf"\d[{BLANKS}]*(°?\p{{L}}[\p{{L}}/²³]*)$"
+
+
+MOST_CELLS = 2**24  # of a chunk
+
+
+def at_most(rows: int, columns: int) -> int:
+    """The rows of a chunk, fewer than asked for where they are very wide."""
+    return max(1, min(rows, MOST_CELLS // max(1, columns)))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -97,15 +105,23 @@ class Cells:
       raw: the cells as they were read.
       where: names the cell of a row.
       comma: whether numbers of other columns have decimal commas.
+      missing: words for missing cells, beside the usual ones.
     """
 
-    def __init__(self, raw: pl.Series, where: Where, comma: bool = False) -> None:
+    def __init__(
+        self, raw: pl.Series, where: Where, comma: bool = False, missing: Collection[str] = ()
+    ) -> None:
         self.raw, self.where, self.comma, self.name = raw, where, comma, raw.name
+        self.missing = missing
 
     @cached_property
     def values(self) -> pl.Series:
         """The cells, null where they are missing: empty, ``NA``, ``?``, NaN and the like."""
         cells = self.raw
+        numbers = [number for number in map(number_in, self.missing) if number is not None]
+        if numbers and cells.dtype.is_numeric():
+            found = cells.cast(pl.Float64, strict=False).is_in(numbers).fill_null(False)
+            cells = cells.set(found, None) if found.any() else cells
         if cells.dtype.is_float():
             return cells.fill_nan(None)
         if isinstance(cells.dtype, pl.Categorical | pl.Enum):
@@ -113,8 +129,9 @@ class Cells:
         if cells.dtype != pl.String:
             return cells
         cells = cells.str.strip_chars(BLANKS)
-        missing = cells.str.len_chars() <= max(map(len, MISSING))
-        missing &= cells.str.to_lowercase().is_in(sorted(MISSING))
+        words = MISSING | {word.lower() for word in self.missing}
+        missing = cells.str.len_chars() <= max(map(len, words))
+        missing &= cells.str.to_lowercase().is_in(sorted(words))
         return cells.set(missing, None) if missing.any() else cells
 
     @cached_property
@@ -225,6 +242,8 @@ class Chunk(NamedTuple):
     """The number of each row (n,)."""
     source: str
     """The name of the file."""
+    missing: tuple[str, ...] = ()
+    """Words for missing cells, beside the usual ones."""
 
     def column(self, name: str, comma: bool = False) -> Cells:
         """The cells of a column; all are missing if it is not there."""
@@ -232,7 +251,10 @@ class Chunk(NamedTuple):
         cells = self.frame[name] if there else pl.Series(name, [None] * len(self.frame), pl.Null)
         of = f"column {name!r}"
         return Cells(
-            cells, lambda row: f"{self.source}, {self.place} {self.numbers[row]}, {of}", comma
+            cells,
+            lambda row: f"{self.source}, {self.place} {self.numbers[row]}, {of}",
+            comma,
+            self.missing,
         )
 
     @property

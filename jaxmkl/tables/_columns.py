@@ -44,6 +44,8 @@ class Columns:
     """None for a table of inputs alone."""
     notes: tuple[str, ...] = ()
     """A sentence on each decision."""
+    missing: tuple[str, ...] = ()
+    """Words for missing cells, beside the usual ones, in these rows and all later ones."""
 
     @classmethod
     def decide(
@@ -118,7 +120,8 @@ class Columns:
             for name in names
         ]
         said += sentences(found)
-        columns = cls(tuple(decision.kind for decision in found), of, tuple(said))
+        kinds = tuple(decision.kind for decision in found)
+        columns = cls(kinds, of, tuple(said), tuple(first.missing))
         if not columns.features:
             left = f" ({'; '.join(decision.note for decision in found[:5])})" if found else ""
             raise ValueError(f"{first.source}: has no features{left}")
@@ -160,6 +163,10 @@ class Columns:
         """A number near those of each feature (D,), which :meth:`inputs` subtracts."""
         return np.array([start for kind in self.kinds for start in kind.starts], float)
 
+    def _own(self, chunk: Chunk) -> Chunk:
+        """The chunk with the words for missing cells of these columns."""
+        return chunk._replace(missing=tuple(dict.fromkeys((*self.missing, *chunk.missing))))
+
     def init(self) -> Fills:
         """Return the fills before the first row."""
         return Fills(*np.zeros((2, len(self._filled))))
@@ -173,6 +180,7 @@ class Columns:
         Raises:
           ValueError: a cell is not of its column's kind.
         """
+        chunk = self._own(chunk)
         parts = (kind.encode(chunk.column(kind.name)) for kind in self.kinds)
         X = np.concatenate([np.zeros((len(chunk.frame), 0)), *parts], axis=1)
         numbers, known = X[:, self._filled], np.stack(fills)[:, None]  # (2, 1, F)
@@ -216,6 +224,7 @@ class Columns:
 
         X (n, D) are the :meth:`inputs` of the chunk; :meth:`losses` says what becomes of them.
         """
+        chunk = self._own(chunk)
         parts = zip(self.kinds, np.split(X, self._ends[:-1], axis=1), strict=True)
         return np.array([kind.unseen(chunk.column(kind.name), x) for kind, x in parts], int)
 
@@ -234,11 +243,11 @@ class Columns:
         name = self.target.name
         if name not in chunk.frame.columns:
             raise ValueError(f"{chunk.source}: has no column {name!r}, the target")
-        return self.target.encode(chunk.column(name))
+        return self.target.encode(self._own(chunk).column(name))
 
     def known(self, chunk: Chunk) -> dict[str, list]:
         """The cells of a chunk by column, the target's left out, as numbers, words and None."""
-        kinds = {kind.name: kind for kind in self.kinds}
+        chunk, kinds = self._own(chunk), {kind.name: kind for kind in self.kinds}
         found: dict[str, list] = {}
         for name in chunk.frame.columns:
             cells, kind = chunk.column(name), kinds.get(name)
@@ -265,7 +274,8 @@ class Columns:
         Raises:
           ValueError: as :meth:`decide`.
         """
-        cells, notes, target = chunk.column(name, chunk.has_decimal_commas), [*self.notes], None
+        chunk, notes, target = self._own(chunk), [*self.notes], None
+        cells = chunk.column(name, chunk.has_decimal_commas)
         if classes:
             target = Target(name, "classification", classes)
             others = set(target.words(cells).drop_nulls()) - {*classes}
@@ -285,7 +295,8 @@ class Columns:
         """Write JSON, from which :meth:`from_json` makes an equal value."""
         kinds = [{"kind": kind.kind, **dataclasses.asdict(kind)} for kind in self.kinds]
         target = None if self.target is None else dataclasses.asdict(self.target)
-        return json.dumps({"kinds": kinds, "target": target, "notes": self.notes})
+        others = {"notes": self.notes, "missing": self.missing}
+        return json.dumps({"kinds": kinds, "target": target, **others})
 
     @classmethod
     def from_json(cls, text: str) -> "Columns":
@@ -302,7 +313,7 @@ class Columns:
             found = json.loads(text)
             kinds = tuple(_of_json(KINDS[kind.pop("kind")], kind) for kind in found["kinds"])
             target = None if found["target"] is None else _of_json(Target, found["target"])
-            return cls(kinds, target, tuple(found["notes"]))
+            return cls(kinds, target, tuple(found["notes"]), tuple(found.get("missing", ())))
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"no columns of this version of jaxmkl: {error!r}") from None
 

@@ -1,7 +1,6 @@
 """LIBSVM text: a label, then the entries of a row by their indices."""
 
 import itertools
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import NamedTuple
@@ -11,13 +10,13 @@ import polars as pl
 import scipy.sparse
 
 from jaxmkl.tables._bytes import Bytes
-from jaxmkl.tables._cells import Chunk
+from jaxmkl.tables._cells import Chunk, at_most
+from jaxmkl.tables._entries import MOST
+from jaxmkl.tables._reading import Reading
 from jaxmkl.tables._table import Arrays, Numbered, dense_or_sparse
 from jaxmkl.tables._text import TextTable
 
 AT_ONCE = 8192  # rows
-MOST = 100_000  # columns of a table
-CELLS = 2**24  # of a chunk
 BLANKS = " \t\r\n\v\f"  # as scikit-learn's
 
 
@@ -86,48 +85,58 @@ def _parsed(name: str, lines: Sequence[int], texts: Sequence[str]) -> Part:
     return Part(lines, labels, entries, bool(is_query.any()))
 
 
-def extent(name: str, parts: Sequence[Part] | Iterator[Part]) -> tuple[int, int]:
-    """Tell where indices begin, 0 or 1, and the largest; refuse rows without any."""
-    ends = [(part.entries.indices.min(initial=1), part.entries.shape[1]) for part in parts]
-    lows, widths = zip(*ends, strict=True)
-    if max(widths) == 0:
+def extent(
+    name: str, parts: Sequence[Part] | Iterator[Part], known: Sequence[int] = ()
+) -> tuple[int, int]:
+    """Tell where indices begin, 0 or 1, and the largest, of rows and of the columns ``known``.
+
+    Raises:
+      ValueError: there are none at all, or rows begin with 0 where the columns known do not.
+    """
+    ends = [(part.entries.indices.min(initial=1), part.entries.shape[1] - 1) for part in parts]
+    lows, lasts = zip(*ends, (min(known, default=1), max(known, default=-1)), strict=True)
+    if max(lasts) < 0:
         raise ValueError(f"{name}: has no features")
-    return int(min(lows)), max(widths) - 1
+    if known and min(lows) < min(known) < 2:
+        text = "an index of 0, where the columns of the pipeline begin with 1"
+        raise ValueError(f"{name}: {text}; number them alike")
+    return int(min(*lows, 1)), int(max(lasts))
 
 
 class LIBSVM(TextTable):
     """A LIBSVM file: its columns are the indices, from 0 if one of them is 0, and the label.
 
     A first pass over a file finds the largest index; of a stream the first rows tell it, and
-    entries above it are left out.
+    entries above it are left out. The columns of a pipeline are there as well.
     """
 
     target = "label"
 
-    def __init__(self, file: Bytes) -> None:
-        super().__init__(file)
-        rows, name = examples(self), file.name
-        begun = list(itertools.islice(rows, AT_ONCE))
+    def __init__(self, file: Bytes, reading: Reading | None = None) -> None:
+        super().__init__(file, reading)
+        rows, name, known = examples(self), file.name, self.reading.numbered
+        begun = list(itertools.islice(rows, None if self.reading.whole else AT_ONCE))
         self._rows = itertools.chain(begun, rows)
-        is_whole = file.is_file and os.path.isfile(name)
-        if is_whole:
+        is_known = len(begun) < AT_ONCE or self.reading.whole
+        if file.is_at_rest and not is_known:
+            is_known = True
             with closing(Bytes(name)) as again:
-                self._base, last = extent(name, parts(name, examples(TextTable(again))))
+                table = TextTable(again, self.reading)
+                self._base, last = extent(name, parts(name, examples(table)), known)
         else:
-            self._base, last = extent(name, parts(name, iter(begun)))
+            self._base, last = extent(name, parts(name, iter(begun)), known)
         if last - self._base >= MOST:
             text = f"the largest index is {last}, and a table has at most {MOST:,} columns"
             advice = "read it with jaxmkl.tables.read(path, sparse=True)"
             raise ValueError(f"{name}: {text}; {advice}")
         self.names = [*map(str, range(self._base, last + 1)), self.target]
         self.notes = [f"features are numbered from {self._base}"]
-        if not is_whole:
+        if not is_known:
             text = f"the first {len(begun):,} rows tell the features, up to {last}"
             self.notes.append(f"{text}; entries above are left out")
 
     def chunks(self, size: int) -> Iterator[Chunk]:
-        # fewer rows where they are very wide
-        size = min(size, max(1, CELLS // len(self.names)))
+        size = at_most(size, len(self.names))
         for part in parts(self.file.name, self._rows, size):
             n, width = len(part.labels), self._base + len(self.names) - 1
             for row in part.entries[:, : self._base].tocoo().row[:1]:
@@ -135,16 +144,19 @@ class LIBSVM(TextTable):
                 raise ValueError(f"{self.file.name}, line {part.lines[row]}: {text}")
             part.entries.resize(n, width)  # which leaves out what is above
             cells = np.c_[part.entries[:, self._base :].toarray(), part.labels]
-            yield Chunk(pl.DataFrame(cells, self.names), "line", part.lines, self.top)
+            frame, missing = pl.DataFrame(cells, self.names), tuple(self.reading.missing)
+            yield Chunk(frame, "line", part.lines, self.top, missing)
 
 
-def read_libsvm(file: Bytes, target: str | None, sparse: bool) -> Arrays:
+def read_libsvm(
+    file: Bytes, target: str | None, sparse: bool, reading: Reading | None = None
+) -> Arrays:
     """Read LIBSVM text as a whole."""
     path = file.name
     if target is not None:
         why = "the label is what comes first in every line of a LIBSVM file"
         raise ValueError(f"{path}: target must be None, since {why}; got {target!r}")
-    found = list(parts(path, examples(TextTable(file))))
+    found = list(parts(path, examples(TextTable(file, reading))))
     base, last = extent(path, found)
     for part in found:
         part.entries.resize(len(part.labels), last + 1)

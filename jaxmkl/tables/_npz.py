@@ -1,10 +1,13 @@
 """npz files: dense features, or the parts of a CSR matrix."""
 
+import io
+from typing import BinaryIO
+
 import numpy as np
 import polars as pl
 from scipy.sparse import csr_array
 
-from jaxmkl._archive import Archive
+from jaxmkl._archive import Archive, damage
 from jaxmkl._checks import shown
 from jaxmkl.tables import _table
 from jaxmkl.tables._bytes import Bytes
@@ -13,13 +16,14 @@ from jaxmkl.tables._cells import Chunk
 CSR = ("data", "indices", "indptr", "shape")
 
 
-def read_npz(file: Bytes, target: str | None, sparse: bool) -> _table.Arrays:
-    """Read an npz file."""
+def read_npz(file: Bytes, target: str | None, sparse: bool | None) -> _table.Arrays:
+    """Read an npz file; a CSR matrix stays one if ``sparse`` or None, else it is made dense."""
     path, key = file.name, "y" if target is None else target
-    arrays = _arrays(path, key)
+    arrays = _arrays(file, path, key)
     y = arrays.pop(key)
     if "X" not in arrays:
-        X = _table.dense_or_sparse(path, _csr(path, **arrays), sparse)
+        X = _csr(path, **arrays)
+        X = X if sparse is None else _table.dense_or_sparse(path, X, sparse)
     elif sparse:
         raise ValueError(f"{path}: {_table.NOT_SPARSE}; got an npz file with a dense X")
     else:
@@ -49,13 +53,11 @@ def read_npz(file: Bytes, target: str | None, sparse: bool) -> _table.Arrays:
     return _table.Arrays(X, names, labels, [], "multiclass" if are_classes else None)
 
 
-def _arrays(path: str, key: str) -> dict[str, np.ndarray]:
+def _arrays(file: Bytes, path: str, key: str) -> dict[str, np.ndarray]:
     """Read X, or the parts of a CSR matrix, and the target, whose key is given."""
-    with open(path, "rb") as file:
-        try:
-            archive = Archive(file, _table.MAX_DENSE_BYTES)
-        except Exception as error:  # zipfile raises a dozen kinds
-            raise ValueError(f"{path}: is damaged or no npz archive ({error})") from None
+    with _content(file) as content:
+        with damage(f"{path}: is damaged or no npz archive"):
+            archive = Archive(content, is_packed=True)
         keys = archive.keys
         parts, found = ("X",) if "X" in keys else CSR, f"its keys are {shown(keys, 100)}"
         if not {*parts} <= {*keys}:
@@ -63,10 +65,17 @@ def _arrays(path: str, key: str) -> dict[str, np.ndarray]:
             raise ValueError(f"{path}: X, or data, indices, indptr and shape, wanted; {found}")
         if key not in keys or key in parts:
             raise ValueError(f"{path}: has no target {key!r}; {found}")
-        try:
+        with damage(f"{path}: is damaged, or cannot be read"):
+            if parts == ("X",) and len((of := archive.header("X")).shape) == 2:
+                single = of.dtype.kind == "f" and of.dtype.itemsize <= 4
+                # before anything of this size is made
+                _table.check_size(path, of.shape, np.float32 if single else np.float64)
             return {name: archive.read(name) for name in (*parts, key)}
-        except Exception as error:  # zlib and NumPy do, too
-            raise ValueError(f"{path}: is damaged, or cannot be read: {error}") from None
+
+
+def _content(file: Bytes) -> BinaryIO:
+    """The bytes where they lie, or in memory if they come through a pipe or are packed."""
+    return open(file.name, "rb") if file.is_seekable else io.BytesIO(file.whole_content())
 
 
 def _csr(

@@ -4,7 +4,7 @@ import dataclasses
 import os
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import jax
 import numpy as np
@@ -16,6 +16,7 @@ from jaxmkl._types import Inputs, PyTree
 from jaxmkl._version import __version__
 from jaxmkl.checkpoint import load_extra, save
 from jaxmkl.evaluate import COVERAGE, Seen, central_intervals, predicts_log_odds
+from jaxmkl.tables._reading import How
 from jaxmkl.tables._words import needs_polars
 
 if TYPE_CHECKING:
@@ -86,6 +87,20 @@ class Pipeline:
             raise ValueError(f"{text} {shown(list(names), 20)}")
         return missing, [name for name in names if name not in known]
 
+    def open(self, source: object, **how: Unpack[How]) -> "Table":
+        """Open a table that :meth:`predictions` takes, as :func:`jaxmkl.tables.open_table` does.
+
+        Tables of sparse formats then have all columns of the pipeline, zero where no row names
+        them.
+
+        Raises:
+          ValueError: as :func:`jaxmkl.tables.open_table`.
+        """
+        with needs_polars():
+            from jaxmkl.tables.source import open_table
+        how["columns"] = [kind.name for kind in self.columns.kinds]
+        return open_table(source, **how)
+
     def predictions(self, data: Inputs) -> Iterator[tuple["Chunk", Prediction]]:
         """Predict a table chunk by chunk, in the learner's units and in single precision.
 
@@ -93,7 +108,7 @@ class Pipeline:
         ``seen.start``, and for two classes, and (n, K) for K classes.
 
         Args:
-          data: a table of :func:`jaxmkl.tables.open_table`, or anything that it opens.
+          data: a table that :meth:`open` made, or anything that it opens.
 
         Raises:
           ValueError: none of the pipeline's columns is there, or a cell is of another kind than
@@ -106,9 +121,7 @@ class Pipeline:
         return self._predictions(data, stacklevel=2)  # of the loop that runs the generator
 
     def _predictions(self, data: Inputs, stacklevel: int) -> Iterator[tuple["Chunk", Prediction]]:
-        with needs_polars():
-            from jaxmkl.tables.source import open_table
-        table: Table = data if hasattr(data, "chunks") else open_table(data)
+        table: Table = data if hasattr(data, "share_read") else self.open(data)
         try:
             missing, _ = self.differences(table.names)
             if missing:
@@ -172,7 +185,8 @@ class Pipeline:
         target and columns that the pipeline does not know are ignored.
 
         Args:
-          data: a DataFrame, a path, or whatever :func:`jaxmkl.tables.open_table` opens.
+          data: a DataFrame, a row or several, a sparse matrix, a path: whatever
+            :func:`jaxmkl.tables.open_table` opens.
 
         Returns:
           (n,): text for classes, float64 for numbers.

@@ -3,13 +3,14 @@
 import contextlib
 import os
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from jaxmkl._checks import MOST_SHOWN, shown
 from jaxmkl.streaming.sparse import SparseRows
 from jaxmkl.tables._bytes import Bytes
+from jaxmkl.tables._reading import How, Reading
 from jaxmkl.tables._table import NOT_SPARSE, Arrays, Dataset, check_size
 from jaxmkl.tables._words import needs_polars
 
@@ -31,6 +32,7 @@ def read(
     sparse: bool = False,
     drop: Collection[str] = (),
     as_: Mapping[str, str] | None = None,
+    **how: Unpack[How],
 ) -> Dataset:
     """Read a data set from a file, whose content decides what it is, or from a DataFrame.
 
@@ -58,6 +60,7 @@ def read(
       sparse: keep the features of a LIBSVM file, or of an npz file's CSR matrix, as
         :class:`jaxmkl.streaming.SparseRows`, which the drivers take; none may be missing then.
       drop, as_: for tables, as for :meth:`Columns.decide`.
+      how: ``names``, ``header``, ``missing`` and ``longest_line`` as for :func:`open_table`.
 
     Returns:
       The :class:`Dataset`.
@@ -91,8 +94,16 @@ def read(
     if task is not None and task not in TASKS:
         raise ValueError(f"read: task must be one of {', '.join(TASKS)} or None; got {task!r}")
     with needs_polars(), contextlib.ExitStack() as closing:
-        from jaxmkl.tables.source import ROWS, format_of, joined, open_file, open_table
+        from jaxmkl.tables.source import (
+            ROWS,
+            format_of,
+            joined,
+            open_file,
+            open_table,
+            refuse_of_csv,
+        )
 
+        reading = Reading(**how)
         if isinstance(source, str | os.PathLike):
             file = closing.enter_context(contextlib.closing(Bytes(source)))
             name, of = file.name, format_of(file, source)
@@ -101,11 +112,13 @@ def read(
                 from jaxmkl.tables._libsvm import read_libsvm
                 from jaxmkl.tables._npz import read_npz
 
-                reader = read_npz if of == "npz" else read_libsvm
-                return _of_arrays(reader(file, target, sparse), task)
-            table = None if sparse else open_file(source, file, of)
+                refuse_of_csv(name, of, reading)
+                if of == "npz":
+                    return _of_arrays(read_npz(file, target, sparse), task)
+                return _of_arrays(read_libsvm(file, target, sparse, reading), task)
+            table = None if sparse else open_file(source, file, of, reading)
         else:
-            name, table = "DataFrame", None if sparse else open_table(source)
+            name, table = "DataFrame", None if sparse else open_table(source, **how)
         if table is None:
             raise ValueError(f"{name}: {NOT_SPARSE}; got a table")
         return _of_table(joined(table, ROWS), table.notes, target, task, drop, as_)

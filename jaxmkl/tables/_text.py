@@ -4,23 +4,25 @@ Every row knows the line in which it begins, and the text may come through a pip
 CSV remain text here: what a column holds is decided once, and no later row can change it.
 """
 
-import contextlib
 import csv
 import datetime
 import io
 import itertools
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 import polars as pl
 
-from jaxmkl._checks import shown
+from jaxmkl.tables import _header
 from jaxmkl.tables._bytes import Bytes, not_text
-from jaxmkl.tables._cells import Chunk
-from jaxmkl.tables._words import number_in
+from jaxmkl.tables._cells import Chunk, at_most
+from jaxmkl.tables._reading import Reading
+from jaxmkl.tables._words import twice
 
-SEPARATORS = ",;\t|"
+SEPARATORS = ";\t|,"  # of several that split alike the first: commas may be of decimals
+SAID = re.compile(r"sep=([,;\t|])", re.IGNORECASE)  # a line that names the separator
 NAMED_BY = 1000  # objects of JSON that are looked at for names of columns
 
 
@@ -30,20 +32,44 @@ class TextTable:
     names: list[str]
     named_by: int | None = None
 
-    def __init__(self, file: Bytes) -> None:
+    def __init__(self, file: Bytes, reading: Reading | None = None) -> None:
         self.file, self.top, self.notes = file, file.name, list[str]()
+        self.reading = reading or Reading()
         self.close, self.share_read = file.close, file.share_read
+        self._rest = self._read()
         self.number, self.lines = 0, self._counted()
 
-    def _counted(self) -> Iterator[str]:
+    def _read(self) -> Iterator[str]:
+        """Read lines, of which none may be too long: one without an end would fill the memory."""
         text = io.TextIOWrapper(self.file.stream, "utf-8-sig", newline="")  # line ends as they are
+        number, most = 0, self.reading.longest_line << 20
         try:
             with self.file.whole():
-                for line in text:
-                    self.number += 1
+                while line := text.readline(most + 1):
+                    number += 1
+                    if len(line) > most:
+                        where = f"{self.file.name}, line {number}"
+                        text_ = f"is longer than {self.reading.longest_line} MiB"
+                        raise ValueError(f"{where}: {text_} (--longest-line allows more)")
                     yield line
         except UnicodeDecodeError as error:
-            raise not_text(self.file.name, self.number, error) from None
+            raise not_text(self.file.name, number, error) from None
+
+    def first_lines(self) -> list[str]:
+        """The lines from which a file is told, before any is read."""
+        found, size = list[str](), 0
+        for line in itertools.islice(self._rest, _header.LOOKED_AT):
+            found.append(line)
+            size += len(line)
+            if size > _header.MOST_LOOKED_AT and len(found) > 1:
+                break
+        self._rest = itertools.chain(found, self._rest)
+        return [*found]
+
+    def _counted(self) -> Iterator[str]:
+        for line in self._rest:
+            self.number += 1
+            yield line
 
 
 class CSV(TextTable):
@@ -54,20 +80,43 @@ class CSV(TextTable):
     (``5'11"``) or behind a space, and takes all that a pipe holds into memory first.
     """
 
-    def __init__(self, file: Bytes) -> None:
-        super().__init__(file)
-        self.separator = separator_of(file.start.decode("utf-8-sig", errors="replace"))
-        found = self._parsed(self.lines, 1)
-        if not found:
-            raise ValueError(f"{file.name}: has no names of columns, only blank lines")
-        line, header = found[0]
-        self.top = where = f"{file.name}, line {line}"
-        self.names = names_of(where, header, self.notes)
-        if len(self.names) == 1 and " " in header[0].strip():
-            wanted = "columns must be separated by commas, semicolons, tabs or |"
-            raise ValueError(f"{where}: {wanted}; got {header[0]!r}")
+    def __init__(self, file: Bytes, reading: Reading | None = None) -> None:
+        super().__init__(file, reading)
+        first, name, given = self.first_lines(), file.name, self.reading
+        self.separator = _header.separator_of(
+            file.start.decode("utf-8-sig", errors="replace"), SEPARATORS
+        )
+        if said := SAID.fullmatch(first[0].strip()):  # by a spreadsheet, for another
+            self.separator = said[1]
+            next(self.lines)
+            del first[0]
+        before, (lines, cells) = self.number, _header.rows_of(first, self.separator)
+        if not cells:
+            raise ValueError(f"{name}: has no names of columns, only blank lines")
+        self.top = where = f"{name}, line {before + lines[0]}"
+        has_header = not given.names if given.header is None else given.header
+        if given.header is None:
+            _header.refuse_wabbit(where, first[lines[0] - 1])
+            if len({len(row) for row in cells}) > 1 or sum(map(bool, cells[0])) == 1:
+                _header.refuse_title(name, before, first, self.separator + SEPARATORS)
+        if not has_header:
+            self.names = [f"column_{i + 1}" for i in range(len(cells[0]))]
+        else:
+            header = self._parsed(self.lines, 1, before)[0][1]
+            if given.header is None:
+                _header.refuse_row(where, cells[0], cells[1:])
+            self.names = names_of(where, header, self.notes)
+            if len(self.names) == 1 and " " in header[0].strip():
+                wanted = "columns must be separated by commas, semicolons, tabs or |"
+                raise ValueError(f"{where}: {wanted}; got {header[0]!r}")
+        if given.names:
+            if len(given.names) != len(self.names):
+                text = f"{len(self.names)} cells, where {len(given.names)} names are given"
+                raise ValueError(f"{where}: {text} (--names)")
+            self.names = [*given.names]
 
     def chunks(self, size: int) -> Iterator[Chunk]:
+        size = at_most(size, len(self.names))
         while True:
             before, lines = self.number, list(itertools.islice(self.lines, size))
             numbers: Sequence[int] = range(before + 1, before + 1 + len(lines))
@@ -80,7 +129,7 @@ class CSV(TextTable):
                 frame = pl.DataFrame(dict(zip(self.names, cells, strict=False)), schema)
             if not numbers:
                 return
-            yield Chunk(frame, "line", numbers, self.file.name)
+            yield Chunk(frame, "line", numbers, self.file.name, tuple(self.reading.missing))
 
     def _split(self, lines: list[str]) -> pl.DataFrame | None:
         """Split lines; None if a line is blank, has a quote or another number of cells."""
@@ -92,21 +141,19 @@ class CSV(TextTable):
         frame = cells.struct.unnest()
         return frame.with_columns(pl.all().str.strip_chars_start(" ")) if " " in text else frame
 
-    def _parsed(
-        self, lines: Iterable[str], size: int, before: int | None = None
-    ) -> list[tuple[int, list[str]]]:
+    def _parsed(self, lines: Iterable[str], size: int, start: int) -> list[tuple[int, list[str]]]:
         """Read the next ``size`` rows that are not blank, and the lines in which they begin.
 
-        ``before`` is the number of lines before these; None reads the header, of any width.
+        ``start`` is the number of lines before these. The header may have any width.
         """
-        start, name, rows = before or 0, self.file.name, list[tuple[int, list[str]]]()
-        line = start + 1
+        name, rows = self.file.name, list[tuple[int, list[str]]]()
+        line, most = start + 1, csv.field_size_limit(self.reading.longest_line << 20)
         reader = csv.reader(lines, delimiter=self.separator, skipinitialspace=True, strict=True)
         try:
             for row in reader:
                 if len(row) > 1 or (row and row[0].strip()):
                     rows.append((line, row))
-                    if before is not None and len(row) != len(self.names):
+                    if hasattr(self, "names") and len(row) != len(self.names):
                         found = f"{len(row)} cell{'s' * (len(row) > 1)}"
                         text = f"{found} where the header has {len(self.names)} columns"
                         advice = "mend the line, or quote its separators"
@@ -117,12 +164,16 @@ class CSV(TextTable):
         except csv.Error as error:
             text = _of_quotes(str(error), start + reader.line_num)
             raise ValueError(f"{name}, line {line}: {text}") from None
+        finally:
+            csv.field_size_limit(most)
         return rows
 
 
 def _of_quotes(error: str, line: int) -> str:
     """Say in the user's words why the csv module refuses a row that ends in a line."""
-    if "end of data" in error or "field limit" in error:
+    if "field limit" in error:
+        return f"a cell is longer than a line may be; is a quote not closed before line {line}?"
+    if "end of data" in error:
         text = "the row has a quote that is not closed"
     elif "expected after" in error:
         text = f"the row has a quote that is closed in line {line}, inside a cell"
@@ -134,8 +185,8 @@ def _of_quotes(error: str, line: int) -> str:
 class NDJSON(TextTable):
     """One JSON object a line; a name that an object lacks is a missing cell there."""
 
-    def __init__(self, file: Bytes) -> None:
-        super().__init__(file)
+    def __init__(self, file: Bytes, reading: Reading | None = None) -> None:
+        super().__init__(file, reading)
         rows = self._objects()
         begun = list(itertools.islice(rows, NAMED_BY))
         self.named_by = NAMED_BY if len(begun) == NAMED_BY else None
@@ -161,11 +212,13 @@ class NDJSON(TextTable):
             yield self.number, row
 
     def chunks(self, size: int) -> Iterator[Chunk]:
+        size = at_most(size, len(self.names))
         while taken := list(itertools.islice(self._rows, size)):
             lines, rows = zip(*taken, strict=True)
             names = dict.fromkeys([*self.names, *(name for row in rows for name in row)])
             cells = [series_of(name, [row.get(name) for row in rows]) for name in names]
-            yield Chunk(pl.DataFrame(cells), "line", lines, self.file.name)
+            missing = tuple(self.reading.missing)
+            yield Chunk(pl.DataFrame(cells), "line", lines, self.file.name, missing)
 
 
 def series_of(name: str, values: list) -> pl.Series:
@@ -190,43 +243,16 @@ def _number(value: int | float) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def separator_of(start: str) -> str:
-    """Find the separator that splits the header most, and the first rows alike.
-
-    >>> separator_of("a;b;c\\n1,5;2,5;3\\n")
-    ';'
-    """
-
-    def rank(separator: str) -> tuple[bool, bool, int]:
-        rows = csv.reader(
-            io.StringIO(start, newline=""), delimiter=separator, skipinitialspace=True
-        )
-        widths = list[int]()
-        with contextlib.suppress(csv.Error):
-            widths = [len(row) for row in itertools.islice(rows, 50) if row]
-        # the last row may be cut off
-        widths = widths[:-1] if len(widths) > 2 else widths or [0]
-        return widths[0] > 1, len(set(widths)) == 1, widths[0]
-
-    return max(SEPARATORS, key=rank)
-
-
 def names_of(where: str, header: list[str], notes: list[str]) -> list[str]:
-    """Return the names of columns; they must not be numbers, nor stand twice."""
+    """Return the names of columns, of which none must stand twice."""
     names = [name.strip() for name in header]
     for place, name in enumerate(names):
         if not name:
             names[place] = f"column_{place + 1}"
             notes.append(f"column {place + 1} has no name and is called 'column_{place + 1}'")
-    counted = [number for number in map(number_in, names) if number is not None]
-    whole = all(number == int(number) for number in counted)
-    plain = whole and counted in ([*range(len(names))], [*range(1, len(names) + 1)])
-    if not whole or (len(counted) == len(names) and not plain):
-        text = f"the first line must name the columns; got {shown(names)}"
-        raise ValueError(f"{where}: {text}; put a line of names above it")
-    for place, name in enumerate(names):
-        if names.index(name) < place:
-            both = f"{names.index(name) + 1} and {place + 1}"
-            text = f"the name stands twice, at columns {both}; rename one of them"
-            raise ValueError(f"{where}, column {name!r}: {text}")
+    for name, (first, second) in twice(names).items():
+        text = (
+            f"the name stands twice, at columns {first + 1} and {second + 1}; rename one of them"
+        )
+        raise ValueError(f"{where}, column {name!r}: {text}")
     return names

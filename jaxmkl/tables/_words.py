@@ -33,6 +33,19 @@ def usual_target(names: Sequence[str]) -> str | None:
     return next(found, None)
 
 
+def twice(names: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """Find the names that stand more than once, and the first two places of each.
+
+    >>> twice(["a", "b", "a", "a"])
+    {'a': (0, 2)}
+    """
+    first, found = dict[str, int](), dict[str, tuple[int, int]]()
+    for place, name in enumerate(names):
+        if first.setdefault(name, place) != place:
+            found.setdefault(name, (first[name], place))
+    return found
+
+
 def number_in(cell: str) -> float | None:
     """Read a cell as a finite number, None where there is none.
 

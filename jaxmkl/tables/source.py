@@ -4,13 +4,17 @@ import contextlib
 import io
 import os
 import re
-from collections.abc import Iterator
-from typing import Any, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol, Unpack
 
+import numpy as np
 import polars as pl
 
+from jaxmkl.streaming.sparse import SparseRows
+from jaxmkl.tables._arff import is_arff, read_arff
 from jaxmkl.tables._bytes import Bytes
-from jaxmkl.tables._cells import Chunk
+from jaxmkl.tables._cells import Chunk, at_most
+from jaxmkl.tables._reading import How, Reading
 from jaxmkl.tables._text import CSV, NDJSON, series_of
 from jaxmkl.tables._words import number_in
 
@@ -44,9 +48,14 @@ class Frame(Table):
     """A table of polars, in memory or to be scanned."""
 
     def __init__(
-        self, frame: pl.LazyFrame | pl.DataFrame, source: str, target: str | None = None
+        self,
+        frame: pl.LazyFrame | pl.DataFrame,
+        source: str,
+        target: str | None = None,
+        reading: Reading | None = None,
     ) -> None:
         self.source, self.top, self.notes = source, source, list[str]()
+        self._missing = tuple((reading or Reading()).missing)
         self.target = target  # where the columns are numbers of arrays, all to be kept
         self._frame, self._read = frame.lazy(), 0
         self.names = self._frame.collect_schema().names()
@@ -55,6 +64,7 @@ class Frame(Table):
         self._length = self._frame.select(pl.len()).collect().item()
 
     def chunks(self, size: int) -> Iterator[Chunk]:
+        size = at_most(size, len(self.names))
         frames = self._frame.collect_batches(chunk_size=size, maintain_order=True)
         while True:
             with whole(self.source):
@@ -64,7 +74,7 @@ class Frame(Table):
             for part in frame.iter_slices(size):
                 rows = range(self._read + 1, self._read + 1 + len(part))
                 self._read += len(part)
-                yield Chunk(part, "row", rows, self.source)
+                yield Chunk(part, "row", rows, self.source, self._missing)
 
     def share_read(self) -> float:
         return self._read / max(1, self._length)
@@ -73,14 +83,27 @@ class Frame(Table):
         pass
 
 
-def open_table(source: object) -> Table:
+def open_table(source: object, **how: Unpack[How]) -> Table:
     """Open a table of any format.
 
     Args:
-      source: the path of a CSV, NDJSON, Parquet, Arrow (IPC), LIBSVM or npz file, told apart by
-        their content; text may be packed by gzip, zstd, bzip2 or xz. "-" is standard input. npz
-        files, and Parquet and Arrow from standard input, are read into memory as a whole. Or a
-        DataFrame of polars, pandas or Arrow, or columns by name.
+      source: the path of a CSV, NDJSON, Parquet, Arrow (IPC), LIBSVM, ARFF or npz file, told apart
+        by their content; text may be packed by gzip, zstd, bzip2 or xz. "-" is standard input. npz
+        and ARFF files, and Parquet and Arrow from standard input, are read into memory as a whole.
+        Or a DataFrame of polars, pandas or Arrow, columns or cells by name, one row or several
+        (those of ``itertuples`` and ``iterrows``, too), or a sparse matrix of SciPy or
+        :class:`jaxmkl.streaming.SparseRows`, whose columns are called x0, x1 and so on.
+      names: the names of the columns of a CSV file, whose first line is a row then.
+      header: whether the first line of a CSV file is a header. By default it is, unless there are
+        names; a first line that looks like a row is refused. Without header and names, columns are
+        called column_1 and so on.
+      missing: words for missing cells beside the usual ones, such as ``None`` or ``-``, without
+        regard to case. In columns of numbers, a number that equals one of them is missing, too.
+      longest_line: the MiB that a line of text may take; 64 by default.
+      columns: the columns that a pipeline knows. Tables of sparse formats (LIBSVM, CSR matrices)
+        have these, too, and what a row does not name is zero there.
+      whole: whether all rows will be in memory: LIBSVM from a pipe then has all of its columns,
+        not only those of the first 8,192 rows.
 
     Raises:
       FileNotFoundError: there is no such file.
@@ -90,39 +113,66 @@ def open_table(source: object) -> Table:
     >>> table.names, [chunk.frame.shape for chunk in table.chunks(1)]
     (['height', 'kind'], [(1, 2), (1, 2)])
     """
+    reading = Reading(**how)
     if not isinstance(source, str | os.PathLike):
-        return Frame(_frame_of(source), f"the {type(source).__name__}")
+        name = f"the {type(source).__name__}"
+        refuse_of_csv(name, "a table in memory", reading)
+        if hasattr(source, "tocsr") or isinstance(source, SparseRows):
+            from jaxmkl.tables._entries import Entries, csr_of  # SciPy takes a while
+
+            return Entries(csr_of(source), name, reading)
+        return Frame(_frame_of(source), name, reading=reading)
     file = Bytes(source)
     try:
-        return open_file(source, file, format_of(file, source))
+        return open_file(source, file, format_of(file, source), reading)
     except BaseException:
         file.close()
         raise
 
 
-def open_file(path: str | os.PathLike[str], file: Bytes, of: str) -> Table:
+def refuse_of_csv(name: str, of: str, reading: Reading) -> None:
+    """Refuse options for CSV files beside a table that is ``of`` another kind."""
+    if reading.of_csv:
+        text = f"{reading.of_csv} are for CSV; this is {of}, which has names of its own"
+        raise ValueError(f"{name}: {text}")
+
+
+def open_file(
+    path: str | os.PathLike[str], file: Bytes, of: str, reading: Reading | None = None
+) -> Table:
     """Open the table in a file of a format; a file that is read as a whole is closed."""
+    reading = reading or Reading()
+    if of == "CSV":
+        return CSV(file, reading)
+    refuse_of_csv(file.name, of, reading)
     if of == "LIBSVM":
         from jaxmkl.tables._libsvm import LIBSVM  # SciPy takes a while
 
-        return LIBSVM(file)
-    if of in ("CSV", "NDJSON"):
-        return CSV(file) if of == "CSV" else NDJSON(file)
+        return LIBSVM(file, reading)
+    if of == "NDJSON":
+        return NDJSON(file, reading)
     with contextlib.closing(file):
+        if of == "ARFF":
+            return Frame(read_arff(file), file.name, reading=reading)
         if of == "npz":
+            from jaxmkl.tables._entries import Entries
             from jaxmkl.tables._npz import read_npz
 
-            arrays = read_npz(file, None, False)
-            frame = pl.DataFrame(arrays.X, [*arrays.names]).with_columns(arrays.labels.frame)
-            return Frame(frame, file.name, frame.columns[-1])
+            arrays = read_npz(file, None, None)
+            labels = arrays.labels.frame
+            if not isinstance(arrays.X, np.ndarray):
+                return Entries(arrays.X, file.name, reading, labels)
+            frame = pl.DataFrame(arrays.X, [*arrays.names]).with_columns(labels)
+            return Frame(frame, file.name, frame.columns[-1], reading)
         # scanned where it lies, or in memory if it cannot be sought in
         is_stream = file.start.startswith(STREAM)
         content: Any = os.fspath(path)
         with whole(file.name, f"a damaged {of} file"):
-            if not file.is_file or file.is_packed or is_stream:
-                content = io.BytesIO(file.stream.read())
+            if not file.is_seekable or is_stream:
+                content = io.BytesIO(file.whole_content())
             arrow = pl.read_ipc_stream if is_stream else pl.scan_ipc
-            return Frame((pl.scan_parquet if of == "Parquet" else arrow)(content), file.name)
+            scan: Any = pl.scan_parquet if of == "Parquet" else arrow
+            return Frame(scan(content), file.name, reading=reading)
 
 
 @contextlib.contextmanager
@@ -138,8 +188,7 @@ def format_of(file: Bytes, path: str | os.PathLike[str]) -> str:
     """Tell the format by the first bytes, and by the name where these leave it open.
 
     Raises:
-      ValueError: for a npy file, an npz archive that is packed or comes through a pipe, and an
-        array of JSON.
+      ValueError: for a npy file, and an array of JSON.
     """
     start, extension = file.start, os.path.splitext(os.fspath(path))[1].lower()
     if start.startswith(b"PAR1"):
@@ -147,11 +196,13 @@ def format_of(file: Bytes, path: str | os.PathLike[str]) -> str:
     if start.startswith((b"ARROW1", STREAM)):
         return "Arrow"
     if start.startswith((b"PK", b"\x93NUMPY")) or extension in (".npy", ".npz"):
-        if start.startswith(b"PK") and file.is_file and not file.is_packed:
+        if start.startswith(b"PK"):
             return "npz"
         wanted = "write a file with numpy.savez(path, X=features, y=target)"
         raise ValueError(f"{file.name}: is no npz archive in a file; {wanted}")
     text = start.decode("utf-8-sig", errors="replace")
+    if is_arff(text):
+        return "ARFF"
     if extension in (".libsvm", ".svmlight", ".svm") or _is_libsvm(text):
         return "LIBSVM"
     if text.lstrip().startswith("[") and extension in (".json", ".ndjson", ".jsonl"):
@@ -172,20 +223,66 @@ def _is_libsvm(text: str) -> bool:
 
 
 def _frame_of(source: object) -> pl.DataFrame | pl.LazyFrame:
-    """Make a DataFrame of polars from one of pandas or Arrow, or from columns by name."""
+    """Make a DataFrame of polars from one of pandas or Arrow, or from columns or rows by name."""
     if isinstance(source, pl.DataFrame | pl.LazyFrame):
         return source
     try:
-        if type(source).__module__.partition(".")[0] == "pandas":
+        if type(source).__module__.partition(".")[0] == "pandas" and hasattr(source, "columns"):
             frame: Any = source
             return pl.DataFrame([_of_pandas(str(name), cells) for name, cells in frame.items()])
-        if isinstance(source, dict) or hasattr(source, "__arrow_c_stream__"):
+        if isinstance(source, Mapping) and any(map(_is_column, source.values())):
             return pl.DataFrame(source)
+        if (row := _row_of(source)) is not None:
+            return _of_rows([row])
+        if hasattr(source, "__arrow_c_stream__") and not isinstance(source, pl.Series):
+            return pl.DataFrame(source)
+        if isinstance(source, Iterator | list | tuple):
+            rows = [_row_of(each) for each in source]
+            if rows and all(row is not None for row in rows):
+                return _of_rows(rows)
     except (TypeError, pl.exceptions.PolarsError) as error:
         first_line = str(error).partition("\n")[0]
         raise ValueError(f"the {type(source).__name__}: {first_line}") from None
-    wanted = "the path of a file, or a DataFrame of polars, pandas or Arrow"
+    wanted = "the path of a file, a DataFrame of polars, pandas or Arrow, or rows by name"
     raise ValueError(f"a table must be {wanted}; got {type(source).__name__}")
+
+
+def _is_column(cells: object) -> bool:
+    """Whether these are the cells of a column, not one cell."""
+    if isinstance(cells, str | bytes):
+        return False
+    return isinstance(cells, Sequence | pl.Series) or getattr(cells, "ndim", 0) > 0
+
+
+def _row_of(source: Any) -> dict[str, Any] | None:
+    """The cells of a row by name: a mapping, a named tuple or a Series of pandas; else None."""
+    if isinstance(source, tuple) and hasattr(source, "_asdict"):
+        return source._asdict()
+    if isinstance(source, tuple) and len(source) == 2 and _is_series(source[1]):
+        return _row_of(source[1])  # of iterrows
+    if _is_series(source):
+        return {str(name): cell for name, cell in source.items()}
+    return {str(n): c for n, c in source.items()} if isinstance(source, Mapping) else None
+
+
+def _is_series(source: object) -> bool:
+    return (
+        type(source).__module__.partition(".")[0] == "pandas"
+        and hasattr(source, "index")
+        and (not hasattr(source, "columns"))
+    )
+
+
+def _of_rows(rows: Sequence[Any]) -> pl.DataFrame:
+    names = dict.fromkeys(name for row in rows for name in row)
+    cells = ((name, [_known(row.get(name)) for row in rows]) for name in names)
+    return pl.DataFrame([series_of(name, values) for name, values in cells])
+
+
+def _known(cell: Any) -> Any:
+    """The cell, None where it is a gap of Python, NumPy or pandas."""
+    is_gap = type(cell).__name__ in ("NAType", "NaTType")
+    return None if is_gap or (isinstance(cell, float) and cell != cell) else cell
 
 
 def _of_pandas(name: str, column: Any) -> pl.Series:

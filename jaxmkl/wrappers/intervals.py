@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 import jax.numpy as jnp
-import optax
 from jax import Array
 from jax.typing import DTypeLike
 
@@ -22,11 +21,12 @@ class IntervalsState(WrapperState):
     """State of :class:`Intervals`."""
 
     quantile: Array
-    """The running quantile q of |y - f| / u, a number or (K,); NaN before the first label."""
+    """The running quantile q of |y - f| / u, a number or (K,); NaN before the first label that is
+    not predicted exactly."""
     excess: Array
     """The number D of intervals that missed their label so far, minus the number allowed."""
     radius: Array
-    """Half the width r of the next interval in units of u; NaN before the first label."""
+    """Half the width r of the next interval in units of u; NaN where q is."""
     labels: Array
     """Labels seen, int32."""
 
@@ -78,28 +78,34 @@ class Intervals(OnBlocks):
         known = taken(self.learner, (state.inner, updated.inner), value, y, asked, present)
         distance, limits, dtype = jnp.abs(y - value), jnp.finfo(value.dtype), value.dtype
         known = known & asked & jnp.all(jnp.isfinite(distance))
+        # a first error of nothing, as of labels that do not vary yet, tells nothing of others
+        begun = state.quantile > 0
+        telling = begun | (distance > 0)
         # a quantile of 0 would never change again
         least = limits.eps * jnp.maximum(jnp.minimum(jnp.abs(y), jnp.abs(value)), limits.tiny)
         if unit is not None:
             # a unit that is nothing beside the error is that of a learner which knows no noise yet
-            telling = unit > limits.eps * distance
-            known, unit = known & jnp.all(telling), jnp.where(telling, unit, 1.0)
+            of_unit = unit > limits.eps * distance
+            telling, unit = telling & of_unit, jnp.where(of_unit, unit, 1.0)
             distance, least = distance / unit, jnp.asarray(limits.eps, dtype)
         rate = jnp.asarray(self.step_size, dtype)
         moved = followed(state.quantile, distance, self.coverage, rate, state.labels)
         if unit is not None:
-            moved = jnp.where(state.labels > 0, moved, jnp.clip(moved, *FIRST))
+            moved = jnp.where(begun, moved, jnp.clip(moved, *FIRST))
         quantile = jnp.maximum(moved, least)
         # before the first label there is no interval that could miss it
         allowed = 1.0 - jnp.asarray(self.coverage, dtype)
         missed = (distance > state.radius).astype(dtype) - allowed
-        excess = state.excess + jnp.where(state.labels > 0, missed, 0.0)
+        excess = state.excess + jnp.where(begun, missed, 0.0)
         excess = jnp.clip(excess, -5.0 / rate, 5.0 / rate)
         radius = quantile * jnp.exp(rate * excess / 5.0)
-        after = {"quantile": quantile, "excess": excess, "radius": radius}
-        after["labels"] = count_on(state.labels)
-        before = {name: getattr(state, name) for name in after}
-        return updated.replace(**optax.tree.where(known, after, before))
+        learns = known & telling
+        return updated.replace(
+            quantile=jnp.where(learns, quantile, state.quantile),
+            excess=jnp.where(learns, excess, state.excess),
+            radius=jnp.where(learns, radius, state.radius),
+            labels=count_on(state.labels, jnp.any(learns)),
+        )
 
     def info(self, state: IntervalsState) -> IntervalsInfo:
         return IntervalsInfo(state.radius, super().info(state))
@@ -139,10 +145,12 @@ def intervals(learner: Learner, coverage: Number = 0.9, step_size: Number = 0.05
 
     While D is within its bounds, the share over any T labels is off by |D_T - D_0| / T: 10/(η T)
     at most, and far less where q is near, however much the scale changes meanwhile. The first
-    label makes q = d, where u is known at least 1 and at most 10. Labels that the learner refuses
-    do not count, nor does one beside whose error u is nothing, as of a learner that has not seen
-    two labels differ. A run records both ends as ``outputs.interval``, NaN before the first label;
-    :meth:`Intervals.interval` returns them for one x.
+    label that is not predicted exactly makes q = d, where u is known at least 1 and at most 10;
+    those before do not count, as labels that do not vary yet tell nothing of others. Labels that
+    the learner refuses do not count, nor does one beside whose error u is nothing, as of a learner
+    that has not seen two labels differ. A run records both ends as ``outputs.interval``, NaN
+    before there is a q; :meth:`Intervals.interval` returns them for one x. Of several outputs each
+    has its own q, D and r.
 
     Args:
       learner: any regression learner.

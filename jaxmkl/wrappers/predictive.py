@@ -31,6 +31,8 @@ UNIFORM = 0.01  # the share of weights that is always uniform
 DIRECTIONS = 32  # of the inputs, each with a sine and a cosine
 RULE = RLS(3.5, 0.9995)  # of what log-scales have beyond the running one
 ALONE = 20  # labels from which the running log-scales are learned, and nothing else
+WIDER = 1.0, 2.0 / 3.0, 1.0 / 3.0, 0.0  # of log(100)/n, for the parts while there are so few
+LEAST = 1e-6  # of the labels' variance, which an error's square counts as meanwhile
 _ROBUST = 4.0  # degrees of freedom of the running log-scales
 _OF_LOG = 1.27  # the mean of -log ε² of a standard normal ε
 _MOST = 6.0  # what describes a round, likewise
@@ -50,7 +52,7 @@ class Density(NamedTuple):
     labels: Moments
     """Mean and variance of the labels."""
     number: Array
-    """Labels so far, int32."""
+    """Labels so far, int32; those before the first that differs count as one."""
 
 
 @pytree.dataclass
@@ -69,7 +71,8 @@ class PredictiveInfo(NamedTuple):
     """Diagnostics."""
 
     log_score: Array
-    """The log density of the round's label, a number or (K,); NaN where there is no label."""
+    """The log density of the round's label, a number or (K,); NaN where there is no label, or no
+    density yet."""
     inner: PyTree
     """The inner learner's diagnostics."""
 
@@ -91,7 +94,7 @@ class PredictiveAux(NamedTuple):
     features: Array
     """What describes the round, φ (M,) or (K, M)."""
     distribution: StudentMixture
-    """The label's distribution."""
+    """The label's distribution, of some scale where it is not known yet."""
     inner: PyTree
     """The inner learner's."""
 
@@ -138,7 +141,10 @@ class Predictive(OnBlocks):
             return features, _distribution(own, features, value)
 
         features, found = self._each(one, state.density, prediction.value, prediction.variance)
-        after = prediction._replace(variance=found.variance, distribution=found)
+        known = (state.density.number > 1)[..., None]
+        scales = jnp.where(known, found.scales, jnp.nan)
+        said = StudentMixture(found.mean, scales, found.weights, found.degrees)
+        after = prediction._replace(variance=said.variance, distribution=said)
         return after, PredictiveAux(features, found, inner)
 
     def update_code(
@@ -236,7 +242,12 @@ def _features(own: Density, waves: Array, value: Array, variance: Array | None) 
 
 def _distribution(own: Density, features: Array, value: Array) -> StudentMixture:
     limits = np.log(np.asarray([jnp.finfo(value.dtype).tiny, jnp.finfo(value.dtype).max]))
+    # of few errors all may be small by chance: parts are wider, one at least as wide as the labels
+    few = jnp.maximum(own.number - 1, 1).astype(value.dtype)
+    wide = own.running[1] + math.log(100.0) / few * jnp.asarray(WIDER, value.dtype)
+    wide = wide.at[0].max(_log(own.labels.variance))
     log_square = own.running[1] + own.scale.predict(features)[0] + own.offsets
+    log_square = jnp.where(own.number < ALONE, wide, log_square)
     log_square = jnp.clip(log_square, limits[0] + 5.0, limits[1] - 5.0)
     weights = (1.0 - UNIFORM) * jax.nn.softmax(own.log_weights) + UNIFORM / len(DEGREES)
     return StudentMixture(value, jnp.exp(log_square / 2.0), weights, DEGREES)
@@ -260,17 +271,20 @@ def _learned(
     degrees = jnp.asarray(DEGREES, dtype)
     information = jnp.asarray(_information(np.asarray(DEGREES)), dtype)
     number = count_on(own.number)
-    n = number.astype(dtype)
+    labels = own.labels.after(y, number)
+    # errors of labels that are all the same tell nothing of those to come
+    number = jnp.where((labels.variance > 0) | (own.number > 1), number, 1)
+    n, alone = number.astype(dtype), number <= ALONE
     each = found.log_components(y)
     shares = jax.nn.softmax(jnp.log(found.weights) + each)
     gradients = _gradient(squared_ratio(y - found.mean, found.scales), degrees)
     along = partial(jnp.dot, shares, precision=_HIGHEST)
     error = along(gradients) / along(information)
     log_weights = DISCOUNT * own.log_weights + each
-    log_square = _log(jnp.square(y - found.mean) + least_square(y))
+    square = jnp.square(y - found.mean) + least_square(y)
+    log_square = _log(jnp.where(alone, jnp.maximum(square, LEAST * labels.variance), square))
     of_running = jnp.exp(jnp.minimum(log_square - own.running, 60.0))
     steps = _gradient(of_running, _ROBUST) / _information(_ROBUST)
-    alone = number <= ALONE
     steps = jnp.where(alone, log_square + _OF_LOG - own.running, steps)
     # the error of the first label, which was predicted knowing none, is forgotten with the second
     rates = jnp.maximum(1.0 / jnp.maximum(n - 1.0, 1.0), 1.0 / jnp.asarray(MEMORIES, dtype))
@@ -279,7 +293,7 @@ def _learned(
         running=own.running + rates * steps,
         offsets=jnp.where(alone, own.offsets, offsets),
         log_weights=jnp.where(alone, own.log_weights, log_weights - jnp.max(log_weights)),
-        labels=own.labels.after(y, n),
+        labels=labels,
         number=number,
     )
     good = known & jnp.all(jnp.isfinite(each) & jnp.isfinite(after.labels.variance))
@@ -312,8 +326,12 @@ def predictive(learner: Learner) -> Predictive:
         θ by recursive least squares (λ = 3.5, φ = .9995) on the error Σ_j r_j g(ρ_j) / Σ_j r_j I_j
         w ∝ exp(l), 1 % of it uniform,      l_j <- .998 l_j + log p_j(y)
 
-    From the first 20 labels only o is learned, as the mean of log e² + 1.27; the first one, which
-    was predicted knowing none, is forgotten with the second. As g is bounded, outliers move the
+    Before two labels differ nothing is known of the scale, and the distribution is NaN; labels up
+    to there count as one. From the first 20 labels only o is learned, as the mean of log e² + 1.27
+    with e² at least a millionth of the labels' variance; the first one, which was predicted
+    knowing none, is forgotten with the second. As few errors may all be small by chance, parts are
+    wider meanwhile: log s_j² = o + (1, 2/3, 1/3, 0) log(100)/(n - 1), and for ν = 3 at least the
+    logarithm of the labels' variance. As g is bounded, outliers move the
     scale little. The Fisher information does not depend on the label, so θ needs but one
     covariance, of some seventy numbers a side, whatever D is.
 

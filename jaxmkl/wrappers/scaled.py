@@ -73,7 +73,9 @@ class RunningMoments(Scaler):
         n <- n + 1,  δ = x - m,  m <- m + δ/n,  v <- v + (δ (x - m) - v)/n
         z = (x - m)/sqrt(v)
 
-    A column that has been constant so far gives 0. No scaled value exceeds sqrt(n - 1).
+    A column that has been constant so far gives 0. No scaled value exceeds sqrt(n - 1). The
+    variance must be a number of the state's dtype: in float32, differences below 1e-18 count as
+    none (drivers warn of them; multiply such a column by a power of two first).
 
     By (1) a value far from all others counts as one at ``clip`` standard deviations. So a single
     value of 1e15 changes next to nothing, and the moments follow a column whose scale has grown a

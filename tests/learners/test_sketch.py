@@ -48,6 +48,7 @@ BUDGET = 25
 CASES = {
     "one width": Case(widths(), {"rate": 3.0}, PRECISION),
     "oldest": Case(widths(), {"rate": 3.0, "ties": "oldest"}, PRECISION),
+    "sketches": Case(widths(), {"rate": 3.0, "gradients": "sketches"}, PRECISION),
     "a width for each input": Case(widths(per_input=True), {"rate": 30.0}, PRECISION),
     "each width, which the steps are of": Case(
         widths(0.45, per_input=True, coordinate="bandwidth"), {"rate": 1.0, "samples": 2}, WIDTH
@@ -141,7 +142,7 @@ def check(case, X, y, at_least, **changes):
     assert np.abs(theta / theta[0] - 1).max() > 0.02, "the kernel moved"
 
 
-PLAYED = "one width", "a width for each input", "two Gaussians, squared"
+PLAYED = "one width", "sketches", "a width for each input", "two Gaussians, squared"
 
 
 @pytest.mark.slow
@@ -271,6 +272,7 @@ def test_widths_stay_in_their_space(rate, spread, eta, sign):
         ({"num_sampled": 0}, "num_sampled"),
         ({"budget": 2}, "num_sampled"),
         ({"ties": "newest"}, "ties"),
+        ({"gradients": "printed"}, "gradients"),
     ],
 )
 def test_bad_arguments_are_named(arguments, wanted):

@@ -19,6 +19,7 @@ from jaxmkl.streaming import _engine
 SMALL_PROGRAMS = True
 LEARNERS = {
     "one width": lambda: jaxmkl.oks_sil(budget=15),
+    "sketches": lambda: jaxmkl.oks_sil(budget=15, step_size=1.0, gradients="sketches"),
     "widths, five drawn": lambda: jaxmkl.oks_sil(
         GaussianWidths(per_input=True), budget=15, num_sampled=5, ties="oldest"
     ),
@@ -29,7 +30,7 @@ LEARNERS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", long(["one width"], LEARNERS))
+@pytest.mark.parametrize("name", long(["one width", "sketches"], LEARNERS))
 @pytest.mark.parametrize("unit", long([100.0], [1.0, 100.0]))
 def test_rounds_on_accelerators_are_the_same(name, unit, x64):
     """Also where most kernel values are 0, and with an example that is refused."""

@@ -101,6 +101,14 @@ def projection(h: np.ndarray) -> np.ndarray:
     return np.maximum(h - (low + high) / 2, 0)
 
 
+def projections(H: np.ndarray) -> np.ndarray:
+    """The nearest point of the simplex to each row of H (n, P), by Algorithm 3."""
+    b = -np.sort(-H, axis=1)
+    shifts = (1 - np.cumsum(b, axis=1)) / np.arange(1, H.shape[1] + 1)
+    rho = np.sum(b + shifts > 0, axis=1)
+    return np.maximum(H + shifts[np.arange(len(H)), rho - 1][:, None], 0)
+
+
 def rrss_objective(K: np.ndarray, A: np.ndarray, penalty: float) -> float:
     R = np.eye(len(K)) - A
     residuals = np.sqrt(np.maximum(np.einsum("ij,ik,kj->j", R, K, R), 0))
@@ -112,6 +120,65 @@ def rrss_step(K: np.ndarray, sizes: np.ndarray, c: np.ndarray) -> np.ndarray:
     V = np.diag(1 / (2 * sizes))
     columns = [np.linalg.solve(K + c[j] * V, K[:, j]) for j in range(len(K))]
     return np.stack(columns, axis=1)
+
+
+def residuals(K: np.ndarray, A: np.ndarray) -> np.ndarray:
+    """r_j² = (1_j - a_j)' K (1_j - a_j) (n,)."""
+    R = np.eye(len(K)) - A
+    return np.array([R[:, j] @ K @ R[:, j] for j in range(len(K))])
+
+
+def rrss(K: np.ndarray, penalty: float, eps: float, iterations: int) -> np.ndarray:
+    """A after so many reweighting steps from rows of size 1 and the residuals of A = 0.
+
+    eps is that of the rows; for residuals it is multiplied by the mean of K_ii.
+    """
+    sizes, floor = np.ones(len(K)), eps * np.trace(K) / len(K)
+    lengths = np.sqrt(np.diag(K) + floor)
+    for _ in range(iterations):
+        A = rrss_step(K, sizes, 2 * penalty * lengths)
+        sizes = np.sqrt((A**2).sum(axis=1) + eps)
+        lengths = np.sqrt(np.maximum(residuals(K, A), 0) + floor)
+    return A
+
+
+def best_weights(grams: np.ndarray, A: np.ndarray, Z: np.ndarray, steps: int) -> np.ndarray:
+    """The minimum of f over rows on the simplex, by so many accelerated proximal steps from Z.
+
+    They are Algorithm 4 with the Lipschitz constant of the gradient for L, which needs no search,
+    restarted where f would rise.
+    """
+    D = A - np.eye(len(A))
+    M = grams * (D @ D.T)
+    L = max(2 * np.linalg.eigvalsh(each)[-1] for each in M)
+
+    def slope(Z: np.ndarray) -> np.ndarray:
+        return np.einsum("tij,jt->it", 2 * M, Z)
+
+    Y, a, f = Z, 1.0, np.inf
+    for _ in range(steps):
+        new = projections(Y - slope(Y) / L)
+        value = float((slope(new) * new).sum() / 2)
+        if value > f:
+            Y, a = Z, 1.0
+            continue
+        after = (1 + np.sqrt(1 + 4 * a**2)) / 2
+        Z, Y, a, f = new, new + (a - 1) / after * (new - Z), after, value
+    return Z
+
+
+def lmkal(
+    grams: np.ndarray, Z: np.ndarray, penalty: float, eps: float, turns: int, steps: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """A and weights (n, P) after Algorithm 5 with so many steps of A a turn."""
+    sizes = np.ones(grams.shape[1])
+    for _ in range(turns):
+        K = consensus(grams, Z)
+        for _ in range(steps):
+            A = cted_step(K, sizes, penalty)
+            sizes = np.sqrt((A**2).sum(axis=1) + eps)
+        Z = best_weights(grams, A, Z, 2000)
+    return A, Z
 
 
 def ted(K: np.ndarray, penalty: float, number: int) -> tuple[list[int], list[float]]:

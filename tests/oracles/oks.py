@@ -189,6 +189,9 @@ class HypothesisSketch:
       ties: which of several smallest |w| goes: the "first" place, or the "oldest" example.
       cutoff: of the pseudo-inverse.
       loss: "hinge", "logistic" or "squared".
+      gradients: where L' is taken in a round that learns, at the "prediction" f(x), or at the
+        "sketches": that of the weights at f^b, the old weights on the new basis functions (below
+        (2)), and that of the kernel at f^w, the new weights on them (4).
 
     The fields ``did`` ("nothing", "added", "replaced" or "compensated"), ``drawn``, ``alpha`` and
     ``delta`` tell of the last round.
@@ -207,6 +210,7 @@ class HypothesisSketch:
     ties: str = "first"
     cutoff: float = CUTOFF
     loss: str = "hinge"
+    gradients: str = "prediction"
 
     def __post_init__(self) -> None:
         assert 1 <= self.samples <= self.budget
@@ -244,19 +248,24 @@ class HypothesisSketch:
         f = self.value(x)
         slope = SLOPES[self.loss](f, y)
         if slope != 0:
-            self.learn(x, -self.eta * slope, u)
+            place = self.sketch(x, u)
+            if self.gradients == "sketches":  # f^b, then f^w
+                slope = SLOPES[self.loss](self.value(x), y)
+            self.weigh(place, -self.eta * slope)
+            if self.gradients == "sketches":
+                slope = SLOPES[self.loss](self.value(x), y)
             if self.did in ("added", "replaced"):
                 self.move(slope * self.slope(x))
         return f
 
-    def learn(self, x: Array, weight: float, u: Array) -> None:
-        """Lines 7 to 17; the weight is -eta L'."""
+    def sketch(self, x: Array, u: Array) -> int:
+        """Lines 7 to 16: the basis functions of f^b, with the old weights; the place of x."""
         if len(self.rows) < self.budget:
             self.did = "added"
             self.rows.append(x)
-            self.weights.append(weight)
+            self.weights.append(0.0)
             self.rounds.append(self.t)
-            return
+            return len(self.rows) - 1
         self.drawn = draw(self.k(x), u)
         psi = self.k(x, self.drawn)
         gram = np.array([self.k(self.rows[j], self.drawn) for j in self.drawn])
@@ -266,11 +275,18 @@ class HypothesisSketch:
         if self.delta > self.nu * norm:
             self.did = "replaced"
             place = self.smallest()
-            self.rows[place], self.weights[place], self.rounds[place] = x, weight, self.t
-            return
+            self.rows[place], self.rounds[place] = x, self.t
+            return place
         self.did = "compensated"
-        for place, share in zip(self.drawn, self.alpha, strict=True):
-            self.weights[place] += weight * float(share)
+        return -1
+
+    def weigh(self, place: int, weight: float) -> None:
+        """Line 17: the new weights; that of x is -eta L', or what compensates for x is."""
+        if self.did == "compensated":
+            for drawn, share in zip(self.drawn, self.alpha, strict=True):
+                self.weights[drawn] += weight * float(share)
+        else:
+            self.weights[place] = weight
 
     def smallest(self) -> int:
         """The place whose weight is nearest to 0."""

@@ -222,6 +222,29 @@ def test_the_kernel_moves_even_where_the_new_hinge_is_flat():
     assert one.theta == pytest.approx(LN2 + 0.01 / 2 * 5, rel=1e-14)
 
 
+@pytest.mark.parametrize(("label", "weight"), [(1, 0), (-1, -2)])
+def test_weights_by_the_slope_at_the_new_basis_with_old_weights(label, weight):
+    """f^b(10) = 2, by the weight of what went; f(10) = 0 to 2^-63."""
+    of_sketches = {"rate": 0.0, "budget": 2, "samples": 1, "gradients": "sketches"}
+    one = HypothesisSketch(LN2, **WIDE, eta=2.0, **of_sketches)
+    one.step([0.0], 1, [0.0])
+    one.step([2.0], -1, [0.0])
+    assert one.weights == [2, -2]  # those added have the weight 0 in f^b
+    one.step([10.0], label, [0.5])
+    assert (one.did, one.weights) == ("replaced", [weight, -2])
+    np.testing.assert_array_equal(one.rows, [[10.0], [2.0]])
+
+
+@pytest.mark.parametrize(("eta", "moved"), [(10.0, 0.0), (0.5, 0.3 / 2 * 0.25)])
+def test_the_kernel_by_the_slope_at_the_new_weights(eta, moved):
+    """f^w(1) = 5 is beyond the hinge, 3/4 is not; there y w k d² = 1/4."""
+    one = HypothesisSketch(LN2, **WIDE, eta=eta, rate=0.3, gradients="sketches")
+    one.step([0.0], 1 if eta < 1 else -1, np.zeros(3))
+    one.step([1.0], 1, np.zeros(3))
+    assert one.weights == [eta if eta < 1 else -eta, eta]
+    assert one.theta == pytest.approx(LN2 - moved, rel=1e-14)
+
+
 @every_kernel
 def test_slopes_of_sketches_against_differences(name):
     X, y, u = stream(2, 30)

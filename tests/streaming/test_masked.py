@@ -94,8 +94,10 @@ def test_labels_in_words_may_be_missing():
     assert_equal(played(np.where(missing, None, Y > 0), np.full(40, None)), expected)
     flags = pd.Series(np.where(missing, None, Y > 0), dtype="boolean")
     assert_equal(played(flags, flags.mask(flags.notna())), expected)
-    with pytest.raises(ValueError, match="y must hold the classes of the chunks before"):
-        played(given, np.full(40, "eggs"))
+    with pytest.raises(
+        ValueError, match="chunk 2: labels: y must be of the classes 'ham', 'spam'; got 'eggs'"
+    ):
+        played(given, given, np.full(40, "eggs"))
     with pytest.raises(ValueError, match=r"two strings; got the values .*None"):
         jaxmkl.run(learner, state, X, np.where(missing, None, words))
 

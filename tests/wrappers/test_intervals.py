@@ -67,7 +67,7 @@ def test_oracle_in_units_of_the_deviation(x64):
         np.testing.assert_allclose((high - low) / 2, unit * radius, rtol=1e-6, atol=1e-9)
         if not np.isfinite(y[t]):
             continue
-        if unit <= eps * abs(y[t] - f):
+        if unit <= eps * abs(y[t] - f) or (labels == 0 and y[t] == f):
             silent += 1
             continue
         distance = abs(y[t] - f) / unit
@@ -92,6 +92,22 @@ def test_widths_are_of_the_labels_order_from_the_start(around):
         low, high = plain(scan(learner, begin(learner), X, labels)[1].interval)
         assert (high - low)[30:].max() < 10
         np.testing.assert_allclose(jaxmkl.metrics.coverage(low, high, labels), 0.9, atol=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", [0.0, 38.16])
+def test_labels_that_do_not_vary_yet_make_no_narrow_interval(level):
+    """Around a learner without a variance; of two targets each has its own."""
+    X, y = stream(600, 0.3)
+    y = np.where(np.arange(600) < 100, level, level + y).astype("f")
+    inner = jaxmkl.raker(KERNELS, num_features=4, num_outputs=2)
+    learner, both = intervals(scaled_targets(inner)), np.stack([y, y[::-1]], axis=1)
+    outputs = plain(scan(learner, begin(learner), X.astype("f"), both)[1])
+    low, high = outputs.interval
+    assert (np.isnan(low) | (high - low > 1e-3)).all()
+    covered = (low <= both) & (both <= high)
+    assert covered[103:303, 0].mean() > 0.8
+    assert covered[10:210, 1].mean() > 0.8
 
 
 @pytest.mark.slow

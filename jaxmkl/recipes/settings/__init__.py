@@ -19,14 +19,15 @@ SETTINGS: dict[str, Setting] = {
     **oks.SETTINGS,
     **multitask.SETTINGS,
 }
-"""The settings by the names of the recipes."""
+"""The settings by the names of the recipes, and of two variants, omkc_ds and omkc_ss."""
 
 
 def published(name: str, *, num_examples: int, num_inputs: int, **tuned: Number) -> Learner:
     """Make the learner ``name`` exactly as its paper runs it.
 
     Args:
-      name: the name of a recipe that a paper publishes, one of :data:`SETTINGS`.
+      name: the name of a recipe that a paper publishes, or "omkc_ds" or "omkc_ss", variants of
+        :func:`jaxmkl.omkc_sd`; one of :data:`SETTINGS`.
       num_examples: T, the length of the stream; some rates depend on it.
       num_inputs: D, the number of inputs; some kernels depend on it.
       **tuned: values of arguments that the paper tunes on each data set, as ``step_size=1e-3``;

@@ -1,0 +1,203 @@
+"""Whether the first line of a CSV file names its columns, and what it is otherwise."""
+
+import csv
+import io
+import itertools
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from jaxmkl._checks import shown
+from jaxmkl.tables._words import MISSING, number_in, twice
+
+LOOKED_AT = 100  # lines
+MOST_LOOKED_AT = 2**21  # characters of them, though always two lines
+MOST_TITLES = 20  # rows above a header
+MOSTLY = 0.9  # the share of a column's cells that make it one of numbers
+YEARS = range(1900, 2101)
+BY_ITSELF = 40  # words of a cell that is no name
+ASIDE = " $€£¥%\t\u00a0"  # signs beside a number
+DATE = re.compile(
+    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}([ ].*)?"
+)
+# a label, perhaps an importance and a tag, a bar, perhaps a namespace, and features
+WABBIT = re.compile(
+    r"\s*([-+]?[\d.]+(e[-+]?\d+)?(\s+[\d.]+){0,2}\s*('\S+)?)?\s*\|[^\s|,;]*(\s+[^\s|,;]+)+\s*"
+    r"(\|[^\s|,;]*(\s+[^\s|,;]+)+\s*)*"
+)
+VALUED = re.compile(r"\|.*\s[^\s:|,;]+:[-+.\d]+(\s|$)")
+GIVEN = "name them (--names a,b,c), have them numbered (--no-header), or say that it is a header"
+
+
+class Rows(NamedTuple):
+    """The first rows of a file, blank ones left out, as a separator splits them."""
+
+    lines: list[int]
+    """The lines in which they begin, counted from 1."""
+    cells: list[list[str]]
+
+
+def rows_of(text: Sequence[str], separator: str) -> Rows:
+    """Split lines into rows; what cannot be split, or is cut off, is left out.
+
+    >>> rows_of(["a,b\\n", "\\n", '1,"x\\n', 'y"\\n'], ",")
+    Rows(lines=[1, 3], cells=[['a', 'b'], ['1', 'x\\ny']])
+    """
+    found = Rows([], [])
+    reader = csv.reader(text, delimiter=separator, skipinitialspace=True)
+    line = 1
+    try:
+        for row in reader:
+            if any(cell.strip() for cell in row):
+                found.lines.append(line)
+                found.cells.append([cell.strip() for cell in row])
+            line = reader.line_num + 1
+    except csv.Error:
+        pass
+    return found
+
+
+def refuse_wabbit(where: str, first: str) -> None:
+    """Refuse a first line that is one of Vowpal Wabbit."""
+    has_label = first.count("|") == 1 and first[:1] != "|"
+    if WABBIT.fullmatch(first) and (has_label or VALUED.search(first)):
+        text = "is a file of Vowpal Wabbit, which is not read"
+        raise ValueError(f"{where}: {text}; write LIBSVM (label index:value ...) or CSV")
+
+
+def refuse_title(name: str, before: int, text: Sequence[str], separators: str) -> None:
+    """Refuse lines above a table of which each has fewer cells than all rows below have.
+
+    ``before`` is the number of lines before ``text``.
+    """
+    for separator in separators:
+        lines, cells = rows_of(text, separator)
+        widths = [len(row) for row in cells]
+        for above in range(1, min(MOST_TITLES, len(widths) - 1)):
+            width = widths[above]
+            # one cell less than below is the header of a table whose rows are named
+            few = max(widths[:above]) < max(2, width - 1)
+            if width > 1 and len(set(widths[above:])) == 1 and few:
+                _refuse_above(name, before, text, lines[0], lines[above])
+    lines, cells = rows_of(text, separators[0])
+    # of a spreadsheet, whose title has as many cells, all but one of them empty
+    if len(cells) > 2 and len(cells[0]) > 2 and sum(map(bool, cells[0])) == 1:
+        below = cells[1]
+        is_header = all(below) and len(below) == len(cells[0]) and len({*below}) == len(below)
+        if is_header and not any(map(_number, below)):
+            _refuse_above(name, before, text, lines[0], lines[1])
+
+
+def _refuse_above(name: str, before: int, text: Sequence[str], first: int, header: int) -> None:
+    line = text[first - 1].strip()
+    what = "a comment" if line[:1] in ("#", "%") else "a title"
+    top = before + header
+    found = f"is {what}, {line[:60]!r}, and the table begins in line {top}"
+    advice = f"leave out the lines above (tail -n +{top} FILE | jaxmkl run -)"
+    raise ValueError(f"{name}, line {before + first}: {found}; {advice}")
+
+
+def refuse_row(where: str, header: Sequence[str], below: Sequence[Sequence[str]]) -> None:
+    """Refuse a first line that is a row.
+
+    It is one if a name is a date over dates, or stands twice and again below itself; or if one is
+    a number among those below it, unless the numbers rise in equal steps, as years and indices do,
+    and most of the words do not stand below themselves.
+
+    Args:
+      where: the place, for the message.
+      header: the cells of the first line.
+      below: the rows below it, of as many cells.
+
+    >>> refuse_row("t.csv", ["country", "2019", "2020"], [["France", "1200", "3000"]] * 2)
+    >>> refuse_row("t.csv", ["39", "State-gov"], [["50", "Private"], ["28", "State-gov"]])
+    ... # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ValueError: t.csv: the first line must name the columns; it looks like a row: ...
+    """
+    columns = list(zip(*(row for row in below if len(row) == len(header)), strict=True))
+    if not columns:
+        return
+    numbers = [_number(name) for name in header]
+    among = [
+        number is not None and _is_among(number, column)
+        for number, column in zip(numbers, columns, strict=True)
+    ]
+    dates = [bool(DATE.fullmatch(name)) for name in header]
+    over_dates = (
+        sum(bool(DATE.fullmatch(cell)) for cell in column) > MOSTLY * len(column)
+        for is_date, column in zip(dates, columns, strict=True)
+        if is_date
+    )
+    again = [name in column for name, column in zip(header, columns, strict=True)]
+    repeated = {name for name in twice(header) if name}
+    repeats = any(found and name in repeated for found, name in zip(again, header, strict=True))
+    words = [
+        found or len(name.split()) > BY_ITSELF
+        for name, found, number, date in zip(header, again, numbers, dates, strict=True)
+        if name and number is None and not date
+    ]
+    counted = [number for number in numbers if number is not None]
+    is_like = 2 * sum(words) >= len(words) > 0
+    if repeats or any(over_dates) or (any(among) and (is_like or not is_series(counted))):
+        found = f"the first line must name the columns; it looks like a row: {shown(list(header))}"
+        raise ValueError(f"{where}: {found}; {GIVEN} (--header)")
+
+
+def is_series(numbers: Sequence[float]) -> bool:
+    """Whether numbers may name columns: years, or two and more that rise in equal steps.
+
+    Two of them must begin with 0 or 1.
+
+    >>> is_series([2019]), is_series([0, 1]), is_series([0.25, 0.5, 0.75]), is_series([39, 13])
+    (True, True, True, False)
+    """
+    steps = [b - a for a, b in itertools.pairwise(numbers)]
+    if any(step <= 0 for step in steps):
+        return False
+    if all(number in YEARS for number in numbers):
+        return True
+    equal = bool(steps) and max(steps) - min(steps) < 1e-9 * max(map(abs, numbers))
+    return equal and (len(numbers) > 2 or numbers[0] in (0, 1))
+
+
+def _number(cell: str) -> float | None:
+    bare = cell.strip(ASIDE)
+    found = number_in(bare)
+    if found is None and bare.count(",") == 1:
+        found = number_in(bare.replace(",", "."))
+    return found
+
+
+def _is_among(number: float, column: Sequence[str]) -> bool:
+    """Whether a number is near those of a column: no farther off than they are from each other."""
+    known = [cell for cell in column if cell.lower() not in MISSING]
+    found = [value for value in map(_number, known) if value is not None]
+    if not found or len(found) <= MOSTLY * len(known):
+        return False
+    low, high = min(found), max(found)
+    room = high - low or max(abs(high), 1.0)
+    return low - room <= number <= high + room
+
+
+def separator_of(start: str, separators: str) -> str:
+    """Find the separator that splits the header most, and the first rows alike.
+
+    >>> separator_of("a;b;c\\n1,5;2,5;3\\n", ",;")
+    ';'
+    """
+
+    def rank(separator: str) -> tuple[bool, bool, int]:
+        reader = csv.reader(
+            io.StringIO(start, newline=""), delimiter=separator, skipinitialspace=True
+        )
+        widths = list[int]()
+        try:
+            widths += (len(row) for row in itertools.islice(reader, 50) if row)
+        except csv.Error:
+            widths.clear()
+        # the last row may be cut off
+        widths = widths[:-1] if len(widths) > 2 else widths or [0]
+        return widths[0] > 1, len(set(widths)) == 1, widths[0]
+
+    return max(separators, key=rank)

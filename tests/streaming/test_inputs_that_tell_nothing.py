@@ -1,0 +1,110 @@
+"""Warnings of inputs that tell nothing: constant ones, and those whose squares vanish."""
+
+import warnings
+
+import jax
+import numpy as np
+import pytest
+import scipy.sparse
+
+import jaxmkl
+
+SMALL_PROGRAMS = True
+LEARNER = jaxmkl.scaled(
+    jaxmkl.raker(jaxmkl.Gaussian([0.5, 2.0]), num_features=4), jaxmkl.wrappers.RunningMoments()
+)
+T = 120
+DRAWN = np.random.default_rng(2).normal(size=(T, 2))
+Y = DRAWN[:, 0]
+begin = jax.jit(lambda: LEARNER.init(jax.random.key(0), 2))
+
+
+def run(X):
+    return jaxmkl.run(LEARNER, begin(), X, Y)
+
+
+def run_many(X):
+    return jaxmkl.run_many(LEARNER, jax.random.split(jax.random.key(0), 1), X, Y)
+
+
+def run_fleet(X):
+    states = jax.tree.map(lambda leaf: leaf[None], begin())
+    return jaxmkl.run_fleet(LEARNER, states, X[None], Y[None])
+
+
+def stream(X):
+    chunks = [(X[:7], Y[:7]), (X[:0], Y[:0]), (X[7:], Y[7:])]
+    return list(jaxmkl.stream(LEARNER, begin(), chunks))
+
+
+def warned(driver, X):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        driver(X)
+    assert all(one.filename == __file__ for one in found)
+    return [str(one.message) for one in found]
+
+
+SMALL = DRAWN * [1.0, 1e-19]
+DRIVERS = [run, stream, pytest.param(run_many, marks=pytest.mark.slow)]
+DRIVERS += [pytest.param(run_fleet, marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_columns_whose_squares_vanish_are_named(driver):
+    (text,) = warned(driver, SMALL)
+    name = driver.__name__
+    assert text.startswith(f"{name}: inputs in column(s) 1 differ by at most 5.")
+    assert "whose square vanishes in float32" in text
+    factor = eval(text.rsplit(" as ", 1)[1])
+    assert 1 <= np.ptp(SMALL[:, 1] * factor) < 2
+    assert warned(driver, SMALL * [1.0, factor]) == []
+    assert "column(s) 0, 1 differ" in warned(driver, DRAWN * 1e-40)[0]
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_constant_inputs_are_told(driver):
+    for X in (np.ones((T, 2)), np.zeros((T, 2), int), 1e9 + 1e-3 * DRAWN):
+        (text,) = warned(driver, X)
+        assert text.startswith(f"{driver.__name__}: all 120 rows have the same inputs")
+
+
+def test_others_are_not():
+    """One column tells enough; few rows may be equal by chance."""
+    for X in (DRAWN, 1e-12 * DRAWN, DRAWN * [1, 0], DRAWN > 0, 1e15 * DRAWN):
+        assert warned(run, X) == []
+        assert warned(stream, X) == []
+    assert warned(lambda X: jaxmkl.run(LEARNER, begin(), X[:20], Y[:20]), np.ones((T, 2))) == []
+
+
+@pytest.mark.slow
+def test_sparse_inputs_and_double_precision(x64):
+    rows = scipy.sparse.csr_array(np.where(DRAWN > 0, DRAWN, 0.0))
+    learner = jaxmkl.raker(jaxmkl.Gaussian([0.5, 2.0]), num_features=4)
+    for dtype, factor in ((np.float32, 1e-20), (np.float64, 1e-160)):
+        state = learner.init(jax.random.key(0), 2, dtype)
+
+        def run(X, state=state):
+            return jaxmkl.run(learner, state, X, Y)
+
+        assert f"vanishes in {np.dtype(dtype).name}" in warned(run, rows * factor)[0]
+        assert f"vanishes in {np.dtype(dtype).name}" in warned(run, DRAWN * factor)[0]
+        assert warned(run, rows * factor**0.5) == []
+        assert warned(run, DRAWN * factor**0.5) == []
+
+
+def test_lists_of_tracers_are_told_how_to_be_stacked():
+    X, y = DRAWN[:3].astype("f"), Y[:3].astype("f")
+
+    def played(X, y):
+        return jaxmkl.run(LEARNER, begin(), X, y)[1].loss
+
+    with pytest.raises(ValueError, match=r"X must be an array .* pass jax.numpy.stack\(X\)"):
+        jax.jit(lambda X: played(list(X), y))(X)
+    with pytest.raises(ValueError, match=r"y must be an array .* tuple of tracers: pass"):
+        jax.jit(lambda X: played(X, tuple(X[:, 0])))(X)
+    keys = jax.random.split(jax.random.key(0), 1)
+    with pytest.raises(ValueError, match=r"X must be an array .* list of tracers"):
+        jax.jit(lambda X: jaxmkl.run_many(LEARNER, keys, [list(x) for x in X], y)[1])(X)
+    with pytest.raises(ValueError, match=r"values must be an array .* list of tracers"):
+        jax.jit(lambda X: jaxmkl.metrics.running_mse(list(X[:, 0]), y))(X)

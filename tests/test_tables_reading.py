@@ -1,0 +1,286 @@
+"""How a table is read: headers, titles, words for missing cells, lines without an end."""
+
+import datetime
+import functools
+import gzip
+import io
+import os
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn.datasets
+from numpy.testing import assert_array_equal
+
+from jaxmkl.cli import main
+from jaxmkl.tables import Columns, open_table, read
+
+refused = functools.partial(pytest.raises, ValueError)
+
+
+@pytest.fixture
+def write(tmp_path):
+    def written(text, name="t.csv"):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return written
+
+
+def first(source, **how):
+    with closing(open_table(source, **how)) as table:
+        return next(table.chunks(1000))
+
+
+def frame_of(source, **how):
+    with closing(open_table(source, **how)) as table:
+        return table.names, next(table.chunks(1000)).frame
+
+
+ADULT = (
+    "39, State-gov, 77516, 2174, <=50K\n50, Self-emp, 83311, 0, <=50K\n38, Private, 215646, 0, "
+)
+HEADERLESS = {
+    "adult": ADULT + ">50K\n28, State-gov, 338409, 0, >50K\n",
+    "cars": "vhigh,vhigh,2,small,unacc\nvhigh,vhigh,4,big,acc\nlow,high,2,small,unacc\n",
+    "irises": "5.1,3.5,1.4,setosa\n4.9,3.0,1.5,setosa\n6.3,3.3,6.0,virginica\n",
+    "mushrooms": "p,x,s,n,s\ne,x,s,y,s\ne,b,s,w,x\np,x,y,n,s\n",
+    "with commas": "5,1;a;7,25\n6,3;b;8,5\n4,4;a;9,75\n",
+    "dates": "2024-01-05,word\n2024-01-06,other\n2024-01-07,third\n",
+    "prices": "$12.50,Anna\n$3.20,Bert\n$45.00,Cleo\n",
+    "a class and texts": "3,wall street falls\n4,a new phone\n1,peace at last\n2,they won\n",
+    "one column": "4.5\n3.25\n6.5\n",
+    "two rows": "7,red\n9,blue\n",
+}
+NAMED = {
+    "years": "country,2019,2020\nFrance,1200,3000\nItaly,1500,2500\n",
+    "one year": "item,2020\nA,2500\nB,1800\n",
+    "years alone": "2018,2019,2020\n1,2,3\n1800,2200,2400\n",
+    "decades": "city,1990,2000,2010\nA,1.5,2.5,3\nB,2,5,7\n",
+    "indices": "0,1,2,label\n0.5,1.5,2.5,a\n1,3,2,b\n",
+    "indices from one": "id,1,2,3\nx,1,2,3\ny,3,1,2\n",
+    "wavelengths": "350,360.5,375,y\n0.1,0.2,0.3,1\n0.4,0.3,0.3,0\n",
+    "quantiles": "0.25,0.5,0.75\n0.2,0.5,0.9\n0.1,0.6,0.7\n",
+    "codes": "1007,1031,sold\n0,5,2\n3,0,1\n",
+    "y and n": "x,y\n1,y\n2,n\n3,y\n",
+    "a word below itself": "name,age,size\nname,3,4\nother,4,5\n",
+    "a comment of as many cells": "#id,a,b\n1,2,3\n2,3,5\n",
+    "dates over numbers": "shop,2024-01-01,2024-01-02\nA,3,4\nB,5,6\n",
+    "no rows": "1,2\n",
+}
+
+
+@pytest.mark.parametrize("case", HEADERLESS)
+def test_a_first_line_that_is_a_row(case, write, capsys):
+    text = HEADERLESS[case]
+    path, lines = write(text), len(text.splitlines())
+    for ask in (read, open_table):
+        with refused(match=r"t\.csv, line 1: the first line must name the columns; it looks like"):
+            ask(path)
+    width = len(frame_of(path, header=False)[0])
+    letters = [*"abcdefgh"[:width]]
+    for how, names in (
+        ({"header": False}, [f"column_{i + 1}" for i in range(width)]),
+        ({"names": letters}, letters),
+    ):
+        found, frame = frame_of(path, **how)
+        assert (found, len(frame)) == (names, lines)
+    found, frame = frame_of(path, header=True) if case not in ("cars", "mushrooms") else (0, 0)
+    if found:
+        assert len(frame) == lines - 1
+        assert found[0] == text.splitlines()[0].split(";" if ";" in text else ",")[0].strip()
+    # commands: what they say, and what they read
+    assert main(["select", str(path), "--num", "1"]) == 2
+    said = capsys.readouterr().err
+    assert "--names a,b,c" in said
+    assert "--no-header" in said
+
+
+@pytest.mark.parametrize("case", NAMED)
+def test_a_first_line_that_names(case, write):
+    text = NAMED[case]
+    names, *_ = (line.split(",") for line in text.splitlines())
+    with closing(open_table(write(text))) as table:
+        assert table.names == names
+        assert sum(len(chunk.frame) for chunk in table.chunks(10)) == len(text.splitlines()) - 1
+
+
+BUNDLED = ["iris", "wine", "breast_cancer", "diabetes", "digits"]
+
+
+@pytest.mark.parametrize("name", BUNDLED)
+@pytest.mark.parametrize("names", ["own", "indices", "years"])
+def test_true_headers_of_bundled_tables(name, names, write):
+    data = getattr(sklearn.datasets, f"load_{name}")()
+    n, D = data.data.shape
+    headers = {
+        "own": list(data.feature_names),
+        "indices": range(D),
+        "years": range(1960, 1960 + D),
+    }
+    frame = pl.DataFrame(data.data, [str(one) for one in headers[names]])
+    order = np.random.default_rng(0).permutation(n)
+    frame = frame.with_columns(pl.Series("kind", data.target))[order]
+    path = write(frame.write_csv())
+    assert frame_of(path)[0] == frame.columns
+    # and without it the first row is not taken for one
+    with refused(match="must name the columns"):
+        open_table(write(frame.write_csv(include_header=False)))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("Sales of 2020\n\nshop,sold\nA,3\nB,4\n", r", line 1: is a title, 'Sales of 2020', and th"
+         r".* begins in line 3; leave out .*\(tail -n \+3 FILE"),
+        ("# made by it\n# on Monday\na;b;c\n1;2;3\n4;5;6\n", ", line 1: is a comment, .* line 3"),
+        ("% made by it\na,b\n1,2\n3,4\n", ", line 1: is a comment, .* in line 2"),
+        ("Report,,\nshop,sold,bought\nA,3,5\nB,4,1\n", ", line 1: is a title, 'Report,,', .* 2"),
+        ("sep=;\nA title\na;b;c\n1;2;3\n", ", line 2: is a title, .* in line 3"),
+        ("1 |words good:1 bad:2\n-1 |words bad:1\n", ", line 1: is a file of Vowpal Wabbit"),
+        ("1 2.0 'tag |a x:1 |b y z\n", ", line 1: is a file of Vowpal Wabbit, which is not read"),
+        ("| price:.23 sqft:.25\n", ", line 1: is a file of Vowpal Wabbit"),
+    ],
+)  # fmt: skip
+def test_what_stands_above_is_named(text, message, write):
+    path = write(text)
+    for ask in (read, open_table):
+        with refused(match=rf"t\.csv{message}"):
+            ask(path)
+
+
+def test_the_separator_that_a_spreadsheet_says(write):
+    path = write("\ufeffsep=;\r\na;b\r\n1,5;2\r\n2,5;3\r\n")
+    names, frame = frame_of(path)
+    assert (names, frame.rows()) == (["a", "b"], [("1,5", "2"), ("2,5", "3")])
+    assert first(path).numbers == range(3, 5)
+    names, frame = frame_of(write("sep=|\n1|2\n3|4\n"), names=["a", "b"])
+    assert (names, len(frame)) == (["a", "b"], 2)
+
+
+def test_names_that_do_not_fit(write, tmp_path):
+    path = write("1,2\n3,4\n")
+    with refused(match="line 1: 2 cells, where 3 names are given"):
+        open_table(path, names=["a", "b", "c"])
+    with refused(match="names must be names of which none stands twice; got \"'a' at 1 and 3\""):
+        open_table(path, names=["a", "b", "a"])
+    assert frame_of(write("a,b\n1,2\n"), header=True, names=["c", "d"])[0] == ["c", "d"]
+    pl.DataFrame({"a": [1.0], "y": [2.0]}).write_parquet(tmp_path / "t")
+    for source in (tmp_path / "t", write('{"a": 1}\n', "j"), write("1 1:2\n", "l"), {"a": [1]}):
+        with refused(match="names are for CSV; this is .*, which has names of its own"):
+            open_table(source, names=["a", "b"])
+    with refused(match="header are for CSV"):
+        read(tmp_path / "t", header=True)
+
+
+def test_arff(write, tmp_path, monkeypatch):
+    text = (
+        "% plants\n@RELATION plants\n@attribute height numeric\n"
+        "@attribute kind {tree,bush}\n"
+        "@attribute day date 'yyyy-MM-dd'\n@DATA\n1.5,tree,2024-01-02\n?,bush,2024-01-03\n"
+        "2.5,?,2024-01-04\n"
+    )
+    day = [datetime.datetime(2024, 1, d) for d in (2, 3, 4)]
+    path = write(text, "plants.data")
+    names, frame = frame_of(path)
+    assert names == ["height", "kind", "day"]
+    assert frame["day"].to_list() == day
+    assert frame["kind"].to_list() == ["tree", "bush", "?"]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(text.encode()))))
+    assert frame_of("-")[1].equals(frame, null_equal=True)
+    table = read(path, target="height", task="regression")
+    assert table.y.tolist() == [1.5, 2.5]
+    for wrong in ("@relation a\n@attribute b string\n@data\nx\n", "@relation a\n@attribute b\n"):
+        with refused(match=r"plants\.data: is ARFF that SciPy cannot read"):
+            open_table(write(wrong, "plants.data"))
+
+
+@pytest.mark.parametrize("of", ["csv", "ndjson", "parquet", "frame"])
+def test_words_for_what_is_missing(of, tmp_path):
+    frame = pl.DataFrame({
+        "a": ["1.5", "None", "2.5", "-", "3"], "b": ["x", "y", "-", "x", "none"],
+        "c": [1.0, -999.0, 3.0, 4.0, 5.0], "y": [1.0, 2.0, 4.0, 8.0, 5.5],
+    })  # fmt: skip
+    path = tmp_path / "t"
+    if of == "frame":
+        path = frame
+    else:
+        getattr(frame, f"write_{of}")(path)
+    how = {"missing": ["None", "-", "-999"]}
+    if of == "csv":
+        how["missing"].append("-999.0")
+    chunk = first(path, **how)
+    columns = Columns.decide(chunk, "y")
+    assert columns.features == ("a", "a is missing", "b=x", "b=y", "b=?", "c", "c is missing")
+    wanted = [[0, 1, 0, 1, 0], [0, 0, 1, 0, 1], [0, 1, 0, 0, 0]]
+    X, _ = columns.encode(chunk, columns.init())
+    assert_array_equal(X[:, [1, 4, 6]].T, wanted)
+    assert_array_equal(read(path, "y", **how).X, X)
+    # they are of the columns: a later table need not say so again
+    again = Columns.from_json(columns.to_json())
+    assert again == columns
+    assert_array_equal(again.encode(first(path), columns.init())[0], X)
+    assert "is missing" not in Columns.decide(first(path), "y").features
+
+
+def test_rows_by_name():
+    frame = pd.DataFrame({"a": [1.5, np.nan, 3.0], "kind": ["x", "y", None], "n": [1, 2, 3]})
+    wanted = [(1.5, "x", 1.0), (None, "y", 2.0), (3.0, None, 3.0)]
+
+    def cells(source):
+        frame = frame_of(source)[1].with_columns(pl.col("a").cast(float).fill_nan(None))
+        return frame.select("a", "kind", pl.col("n").cast(float)).rows()
+
+    for i, row in enumerate(frame.itertuples()):
+        assert cells(row) == cells(frame.iloc[i]) == cells(row._asdict()) == wanted[i : i + 1]
+    assert cells(frame.itertuples()) == cells(frame.iterrows()) == wanted
+    assert cells([*frame.itertuples(index=False)]) == wanted
+    assert cells(frame.to_dict("records")) == wanted
+    assert (
+        cells(pl.DataFrame({"a": [1.5], "kind": ["x"], "n": [1]}).row(0, named=True)) == wanted[:1]
+    )
+    assert cells(frame.set_index("n", drop=False).loc[2]) == wanted[1:2]
+    for wrong in (3, [1, 2], [], "nowhere", {1, 2}, (1.5, "x")):
+        with pytest.raises((ValueError, FileNotFoundError)):
+            open_table(wrong)
+
+
+@pytest.mark.parametrize("size", [131_073, 400_000])
+def test_long_cells(size, write):
+    long = "x" * size
+    _, frame = frame_of(write(f'a,b\n"{long}",1\n"{long},\n{long}",2\n'))
+    assert frame["a"].to_list() == [long, f"{long},\n{long}"]
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+@pytest.mark.parametrize("start", ["a,b\n1,", "1 1:", '{"a": "', '"'])
+def test_a_line_without_an_end(pack, start, write, monkeypatch):
+    data = pack(start.encode() + b"2" * (3 * 2**20))
+    path = write(data, "t")
+    number = 1 + start.count("\n")
+    for source in (path, "-"):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+        with refused(match=rf"line {number}: is longer than 2 MiB \(--longest-line allows more\)"):
+            first(source, longest_line=2)
+    with refused(match=r"longest_line must be a number of MiB above 0; got 0"):
+        open_table(path, longest_line=0)
+
+
+def test_a_quote_without_an_end_does_not_take_all(write):
+    path = write('a,b\n1,"' + "2,3\n" * 2**19 + '"\n')
+    with refused(
+        match="line 2: a cell is longer than a line may be; is a quote not closed before"
+    ):
+        first(path, longest_line=1)
+
+
+def test_a_loop_of_links(tmp_path):
+    os.symlink(tmp_path / "loop", tmp_path / "loop")
+    for ask in (read, open_table):
+        with pytest.raises(OSError, match="symbolic links"):
+            ask(Path(tmp_path, "loop"))
