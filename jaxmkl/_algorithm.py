@@ -7,7 +7,6 @@ algorithm its mathematics, by the same verbs: ``init_own``, ``encode_own``, ``pr
 """
 
 import abc
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -23,6 +22,7 @@ from jaxmkl._checks import fingerprints, floating_dtype, require_key, usable_row
 from jaxmkl._feedback import Feedback
 from jaxmkl._learner import Learner, Output, Prediction
 from jaxmkl._magnitudes import Magnitudes
+from jaxmkl._programs import Kept
 from jaxmkl._types import PyTree
 from jaxmkl.kernels.kernel import kernels_in
 from jaxmkl.losses import HasLoss
@@ -158,7 +158,7 @@ class Algorithm(HasLoss, Learner):
         pytree.require(good, self, "query", self.query, text)
         for kernel in kernels_in(self):
             kernel.require_inputs(num_inputs - self.leading_columns)
-        return _start(self, key, num_inputs, dtype)
+        return _start(self, key, num_inputs=num_inputs, dtype=dtype)
 
     def encode(self, state: PyTree, X: Array, given: Array | None = None) -> Code:
         given, usable = X if given is None else given, self.usable(X)
@@ -271,8 +271,8 @@ class Algorithm(HasLoss, Learner):
         return self.close_own(state, codes.own)
 
 
-@partial(jax.jit, static_argnums=(2, 3))
-def _start(learner: Algorithm, key: Array, num_inputs: int, dtype: np.dtype) -> State:
+@Kept
+def _start(learner: Algorithm, key: Array, *, num_inputs: int, dtype: np.dtype) -> State:
     """The state before the first round, by one program: its parts would compile one by one."""
     frame: dict[str, Any] = {"num_inputs": num_inputs, "dtype": dtype.name}
     frame |= {"key": jax.random.fold_in(key, 0), "query": learner.query.init(dtype)}

@@ -68,6 +68,11 @@ def unmasked(values: Any) -> Any:
 
 def as_array(name: str, value: ArrayLike) -> jax.Array:
     """The value as a JAX array; raise if it is sparse, an entry is masked or no real number."""
+    return jnp.asarray(real_array(name, value))
+
+
+def real_array(name: str, value: ArrayLike) -> Any:
+    """The value as an array of NumPy or JAX that JAX takes without loss; raise as above."""
     text = f"{name} must be dense, as {name}.toarray(); jaxmkl.run and the others take it sparse"
     refuse_unless(not hasattr(value, "toarray"), text)
     refuse_masked(name, value)
@@ -80,7 +85,7 @@ def as_array(name: str, value: ArrayLike) -> jax.Array:
         if array.dtype.kind in "iuf" and array.dtype not in _OF_JAX:
             array = array.astype(float)
     refuse_unless(is_real(array.dtype), f"{name} must hold real numbers; got dtype {array.dtype}")
-    return jnp.asarray(array)
+    return array
 
 
 def is_real(dtype: Any) -> bool:

@@ -35,6 +35,7 @@ from jax.typing import ArrayLike, DTypeLike
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import or_zero, take
 from jaxmkl._checks import as_array, check_state
+from jaxmkl._eager import compiled, in_tiles
 from jaxmkl._ranges import refuse_out_of_range, reported
 from jaxmkl._types import Inputs, PyTree
 from jaxmkl.distributions import StudentMixture
@@ -86,6 +87,11 @@ class Learner(abc.ABC):
 
     Base of algorithms is :class:`Algorithm`, of learners around another one
     :class:`jaxmkl.wrappers.Wrapper`.
+
+    Outside of any trace ``predict``, ``predict_many``, ``ask``, ``update``, ``skip`` and ``step``
+    are compiled at the first call of their kind: for the classes and static fields of a learner,
+    the shapes of its state and of its numbers, and for ``predict_many`` the next power of two of
+    the rows. Other numbers, labels and states compile nothing (:mod:`jaxmkl.guide.compiling`).
     """
 
     task: str
@@ -253,17 +259,23 @@ class Learner(abc.ABC):
             return one_vs_rest(y, self.num_outputs)
         return jnp.where(jnp.isfinite(y), signs(y), jnp.nan)
 
+    @compiled
     def predict(self, state: PyTree, x: Array) -> Prediction:
-        """Predict the label of ``x`` (D,)."""
+        """Predict the label of ``x`` (D,), compiled at the first call (:class:`Learner`)."""
         return self.predict_code(state, self._encoded(state, x)[1])[0]
 
+    @in_tiles
     def predict_many(self, state: PyTree, X: Array) -> Prediction:
         """Predict the labels of the rows of ``X`` (B, D) at one state; all fields have shape (B,).
+
+        Outside of traces rows are padded to a power of two, for which it is compiled once, and
+        taken a few at a time, always as many: a prediction depends on its own row alone, bit for
+        bit, and memory is used for a few rows.
 
         >>> import jax.numpy as jnp, jaxmkl
         >>> learner = jaxmkl.raker()
         >>> state = learner.init(jax.random.key(0), num_inputs=2)
-        >>> jax.jit(learner.predict_many)(state, jnp.ones((3, 2))).value.shape
+        >>> learner.predict_many(state, jnp.ones((3, 2))).value.shape
         (3,)
         """
         check_state(self, state)
@@ -272,11 +284,12 @@ class Learner(abc.ABC):
         pytree.require(good, self, "X", X.shape, f"of shape (B, {D}), some examples")
         return jax.vmap(lambda x: self.predict(state, x))(X)
 
+    @compiled
     def ask(self, state: PyTree, x: Array) -> tuple[Prediction, PyTree]:
         """:meth:`predict` where labels may come late, and the state once this one is asked for.
 
         What counts labels (:func:`jaxmkl.label_budget`) counts it now, and not again when it comes
-        (:meth:`update`). Most learners' state stays the same.
+        (:meth:`update`). Most learners' state stays the same. It is compiled at the first call.
         """
         prediction = self.predict(state, x)
         return prediction, self.await_label(state, prediction.query)
@@ -300,13 +313,15 @@ class Learner(abc.ABC):
         state = self.receive_label(state, asked)
         return self.close(self.update_code(state, code, aux, y, asked, present), codes)
 
+    @compiled
     def update(self, state: PyTree, x: Array, y: Array) -> PyTree:
-        """The next state after the label ``y`` of ``x`` arrived."""
+        """The next state after the label ``y`` of ``x`` arrived; compiled at the first call."""
         y = self._label(state, y)
         return reported(self, state, self._updated(state, state, x, y, True))
 
+    @compiled
     def skip(self, state: PyTree, x: Array) -> PyTree:
-        """The next state when the label of ``x`` was not asked for."""
+        """The next state when the label of ``x`` was not asked for; compiled likewise."""
         none = self._label(state, np.zeros(self._label_shape))
         return reported(self, state, self._updated(state, state, x, none, False))
 
@@ -351,8 +366,12 @@ class Learner(abc.ABC):
 
         return state, left._replace(loss=jax.vmap(one)(left.prediction, y))
 
+    @compiled
     def step(self, state: PyTree, example: tuple[Array, Array]) -> tuple[PyTree, Output]:
-        """One round on an example ``(x, y)``, to be scanned over a stream."""
+        """One round on an example ``(x, y)``, to be scanned over a stream.
+
+        Called by itself, it is compiled at the first call.
+        """
         x, y = example
         codes, code = self._encoded(state, x)
         after, output = self.advance(state, code, y)

@@ -15,6 +15,6 @@ def in_both_forms(learner, X, y, before):
     """The state after the first rows, amid a block, and what follows in the two forms."""
     here, there = plans(learner)
     start = begin(learner, X.shape[1], dtype=X.dtype)
-    begun, _ = _engine.run_rows(learner, start, _engine.Rows(X[:before], y[:before]), here)
+    begun, _ = _engine.run_rows(learner, start, _engine.Rows(X[:before], y[:before]), plan=here)
     rows = _engine.Rows(X[before:], y[before:])
-    return begun, *(_engine.run_rows(learner, begun, rows, plan) for plan in (here, there))
+    return begun, *(_engine.run_rows(learner, begun, rows, plan=plan) for plan in (here, there))

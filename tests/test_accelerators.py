@@ -268,8 +268,8 @@ def test_what_a_block_works_out_at_its_end_is_that_of_its_rounds():
     y = X[:, 1].at[7].set(jnp.nan)
     plan = _engine.plan_of("run", learner, 8, everything)
     given = learner, learner.init(jax.random.key(1), 3), _engine.Rows(X, y)
-    state, outputs = _engine.run_rows(*given, plan)
-    there, found = _engine.run_rows(*given, plan._replace(fused=False, platform="gpu"))
+    state, outputs = _engine.run_rows(*given, plan=plan)
+    there, found = _engine.run_rows(*given, plan=plan._replace(fused=False, platform="gpu"))
     assert 20 < state.nonfinite == there.nonfinite < 50
     assert jnp.isfinite(found.loss[:2]).all()
     assert jnp.isnan(found.loss[7])
@@ -434,14 +434,12 @@ TRITON = pytest.mark.filterwarnings("ignore:The Pallas Triton backend is depreca
 
 
 def fused_on(platform, learner):
-    """The plan with the rounds of a block in one kernel, as they are on a GPU by default."""
-    plan = plan_of(learner)
+    """The plan with the rounds of a block in one kernel."""
+    plan = plan_of(learner)._replace(fused=True, platform=platform)
     if platform == "tpu":
-        return plan._replace(fused=True, platform=platform)
+        return plan
     with of_kind(platform):
-        plan = plan._replace(fused=None).on(device(platform), shaped())
-    assert plan.fused is None
-    return plan
+        return plan.on(device(platform))
 
 
 @TRITON

@@ -85,7 +85,7 @@ def test_rounds_on_accelerators_are_as_good_in_single_precision():
     learner = fixed()
     X, y = stream(learner, np.float32)
     rows, start = _engine.Rows(X, y), begin(learner, 3, dtype=X.dtype)
-    one, other = (_engine.run_rows(learner, start, rows, plan)[1] for plan in plans(learner))
+    one, other = (_engine.run_rows(learner, start, rows, plan=plan)[1] for plan in plans(learner))
     np.testing.assert_allclose(other.prediction, one.prediction, atol=2e-3)
 
 

@@ -389,9 +389,9 @@ def test_a_grid_search_compiles_once_for_numbers(classes):
     X, y = classes
     grid = {"step_size": [0.001, 0.01, 0.1], "hedge_rate": [0.1, 1.0], "regularization": [0, 1]}
     classifier().fit(X[:100], y[:100]).predict(X)
-    before = run_rows._cache_size()
+    before = run_rows.num_programs()
     search = GridSearchCV(classifier(), grid, refit=False, cv=3).fit(X, y)
-    assert run_rows._cache_size() == before > 0
+    assert run_rows.num_programs() == before > 0
     scores = search.cv_results_["mean_test_score"]
     assert len(scores) == 12
     assert scores.max() > 0.8

@@ -8,6 +8,7 @@
 - :mod:`jaxmkl.guide.learned`: kernels that are learned: metrics and partitions.
 - :mod:`jaxmkl.guide.drift`: streams that change.
 - :mod:`jaxmkl.guide.many_devices`: seeds, fleets, shards, processes, chunks from elsewhere.
+- :mod:`jaxmkl.guide.compiling`: what is compiled when, and how many programs are kept.
 - :mod:`jaxmkl.guide.compose`: learners inside your own JAX code: networks, optax, sweeps.
 - :mod:`jaxmkl.guide.architecture`: which file holds what, a round and its blocks in pictures.
 - :mod:`jaxmkl.guide.extend`: write a kernel, a loss, an update rule, a feature map, a learner.

@@ -107,8 +107,8 @@ One learner for each arm of a bandit, and Bayesian optimisation, are in
 
 ## What else fits
 
-- Use ``jax.jit(learner.predict)`` and ``jax.jit(learner.update)`` for one example at a time:
-  without ``jit`` every call is traced again.
+- One example at a time, ``learner.predict`` and ``learner.update`` are compiled at the first call,
+  and inside your own ``jit`` a part of your program.
 - ``jax.lax.scan(learner.step, state, (X, y))`` is ``run`` without its blocks and checks.
 - A state has one dtype, as ``learner.init(..., dtype=jnp.float64)`` if JAX has x64 switched on.
 - Inside a ``jit``, learners with supports cannot grow: make room by

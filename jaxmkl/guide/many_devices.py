@@ -123,11 +123,10 @@ differs otherwise:
 ### Rounds in one kernel
 
 The rounds of a block can be one kernel, with the loop inside and the state in registers or VMEM.
-It is written in Pallas, whose compilers are Triton for GPUs and Mosaic for TPUs. On NVIDIA's GPUs
-from Ampere on that is the default, outside of traces, for learners of first order on random
-features with one output and one step size: ``raker``, ``omkl_aks``, ``amkl``, ``amkl_aks`` and
-what one composes of such parts, under any of their losses. Elsewhere it is asked for, and with
-``fused=False`` the rounds are always those of a scan:
+It is written in Pallas, whose compilers are Triton for GPUs, NVIDIA's from Ampere on, and Mosaic
+for TPUs. It is never the default, as JAX gives Triton up, but asked for by ``fused=True``. It is
+for learners of first order on random features with one output and one step size: ``raker``,
+``omkl_aks``, ``amkl``, ``amkl_aks`` and compositions of such parts, under any of their losses:
 
 >>> state = learner.init(jax.random.key(8), num_inputs=3)
 >>> state, outputs = jaxmkl.run(learner, state, X[0], X[0, :, 0], fused=True)
@@ -142,8 +141,8 @@ kernels for a block of 256 rounds, those that encode the block among them:
     amkl          1,248                     24
     amkl_aks      2,240                     29
 
-Where it is asked for, other learners are refused with the operation that has no form in the
-kernel. An H200 took, of 20 inputs and one stream, so many microseconds a round:
+Other learners are refused with the operation that has no form in the kernel. An H200 took, of 20
+inputs and one stream, so many microseconds a round:
 
     learner                     scan    fused
     raker                        5.9      2.1
@@ -155,14 +154,14 @@ kernel. An H200 took, of 20 inputs and one stream, so many microseconds a round:
     raker, 64 kernels            6.0      3.2
     raker, 256 kernels           6.6       22
 
-So the default is the scan where a row has more than 8,192 numbers, kernels times twice the
+So the scan is faster where a row has more than some 8,192 numbers, kernels times twice the
 features. Consider that
 
 - it was run on one kind of device alone, an H200, where all recipes that have it, several losses,
   queries and selections, and both precisions gave what the scan gives. On a TPU it was compiled,
   but never run.
 - JAX 0.11 and later say that Triton's part of Pallas will be removed from them. With a version
-  that has none the default is the scan.
+  that makes no kernel for the device, a run is refused with what JAX says.
 - it pays for one stream, or for as many runs side by side as a GPU has multiprocessors and some
   times more. A TPU takes the runs of one kernel in turn, where the scan advances them together.
 - Triton has sizes that are powers of two, so the codes of a block take up to four times the room.

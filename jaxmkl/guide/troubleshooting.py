@@ -153,12 +153,11 @@ True); got 'float64'
 
 ## It is slow
 
-- **One call at a time.** ``predict`` and ``update`` outside ``jit`` are traced at every call. Jit
-  them once, ``update = jax.jit(learner.update)``, or better pass many examples to
-  :func:`jaxmkl.run` or :func:`jaxmkl.stream`.
+- **One call at a time.** A call of ``predict`` or ``update`` takes longer than the round itself:
+  pass many examples to :func:`jaxmkl.run` or :func:`jaxmkl.stream`.
 - **Every call compiles.** Another static field, ``record`` function or ``block_size`` is another
   program: make the learner and the function once, outside the loop. ``jax.log_compiles()`` shows
-  each compilation. Arrays whose length grows from call to call compile each time; use a mask.
+  each compilation (:mod:`jaxmkl.guide.compiling`).
 - **The first call takes seconds.** This is the compilation. Keep programs between sessions by
   ``jax.config.update("jax_compilation_cache_dir", folder)``.
 - **Supports grow.** The time of a round grows with the supports: use a budget

@@ -7,14 +7,13 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 import jax
 import numpy as np
 import scipy.sparse
-from jax.typing import DTypeLike
 from sklearn.utils import shuffle
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from jaxmkl._checks import input_bound, refuse_masked
 from jaxmkl._learner import Learner, require_learner
 from jaxmkl._pytree import require
-from jaxmkl._types import Inputs, Labels, PyTree
+from jaxmkl._types import Inputs, Labels
 from jaxmkl.evaluate import arguments_for, names_of
 from jaxmkl.evaluate.candidates import MANY_INPUTS
 from jaxmkl.recipes import LEARNERS
@@ -22,7 +21,7 @@ from jaxmkl.sklearn._parameters import Parametrised
 from jaxmkl.streaming import run
 from jaxmkl.wrappers import RunningMoments, one_vs_rest, probabilities, scaled, scaled_targets
 
-#: Rows predicted at a time, always as many, so that no prediction depends on the other rows.
+#: Rows predicted at a time.
 ROWS = 64
 
 
@@ -45,13 +44,6 @@ def unchanged_if_refused(fit: Callable[Concatenate[E, P], R]) -> Callable[Concat
             raise
 
     return tried
-
-
-@jax.jit
-def _said(learner: Learner, state: PyTree, X: jax.Array) -> tuple[jax.Array, jax.Array | None]:
-    """The values, and their variances where the learner knows them."""
-    said = learner.predict_many(state, X)
-    return said.value, said.variance
 
 
 class Online(Parametrised):
@@ -163,16 +155,15 @@ class Online(Parametrised):
         wanted = f"of magnitude at most {bound:.3g}"
         require(largest <= bound, type(self).__name__, "X", largest, wanted)
         parts = (X[start : start + ROWS] for start in range(0, X.shape[0], ROWS))
-        found = [self._of_part(part, dtype) for part in parts]
+        found = [self._of_part(part) for part in parts]
 
         def joined(*each: jax.Array) -> np.ndarray:
-            return np.concatenate(each)[: X.shape[0]].astype(np.float64)
+            return np.concatenate(each).astype(np.float64)
 
         return jax.tree.map(joined, *found)
 
-    def _of_part(self, X: Inputs, dtype: DTypeLike) -> tuple[jax.Array, jax.Array | None]:
+    def _of_part(self, X: Inputs) -> tuple[jax.Array, jax.Array | None]:
         X = X.toarray() if scipy.sparse.issparse(X) else X
         self.learner_.check_inputs(X)
-        filled = np.zeros((ROWS, X.shape[1]), dtype)
-        filled[: len(X)] = X
-        return _said(self.learner_, self.state_, filled)
+        said = self.learner_.predict_many(self.state_, X)
+        return said.value, said.variance

@@ -1,5 +1,6 @@
 """Drivers: a learner over a stream, over permutations of it, over chunks; fleets of learners."""
 
+from jaxmkl._programs import keep_programs
 from jaxmkl.streaming.checkpoints import Checkpoints
 from jaxmkl.streaming.fleet import run_fleet
 from jaxmkl.streaming.run import Stream, permutations, run, run_many, stream, without_info
@@ -9,6 +10,7 @@ __all__ = [
     "Checkpoints",
     "SparseRows",
     "Stream",
+    "keep_programs",
     "permutations",
     "run",
     "run_fleet",

@@ -1,7 +1,5 @@
 """The engine of all drivers: a scan over blocks of rows, and streams padded to few lengths."""
 
-import math
-import re
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -16,6 +14,7 @@ from jaxmkl import _pytree as pytree
 from jaxmkl._checks import refuse_unless
 from jaxmkl._devices import device_of, is_spread, left_to_xla, on_accelerator
 from jaxmkl._learner import Learner, Output
+from jaxmkl._programs import Kept
 from jaxmkl._ranges import reported
 from jaxmkl._types import Inputs, Labels, PyTree
 from jaxmkl.streaming import checks
@@ -26,9 +25,6 @@ from jaxmkl.wrappers.delayed import delayed
 Record = Callable[[Output], PyTree]
 # Rounds that a turn of the loop has on accelerators, and operations that it has, at most.
 _TOGETHER, _OPERATIONS = 8, 3200
-# Numbers of a row's codes for which rounds are one kernel by default. An H200 took less time than
-# for the scan up to 6,800, more from 17,000 on: then they are not all in registers.
-_NUMBERS = 2**13
 
 
 class Plan(NamedTuple):
@@ -37,48 +33,43 @@ class Plan(NamedTuple):
     block_size: int
     record: Record
     delay: int = 0
-    fused: bool | None = False
-    """Whether the rounds of a block are one kernel; None where they are if that pays."""
+    fused: bool = False
+    """Whether the rounds of a block are one kernel."""
     platform: str = "cpu"
     """That of the device. On others than a CPU each kernel takes a while to begin."""
 
-    def on(self, device: jax.Device, arrays: PyTree) -> "Plan":
-        """The plan as it is best on a device, for a run that is made from these arrays.
+    def on(self, device: jax.Device) -> "Plan":
+        """The plan on a device.
 
-        Rounds in one kernel have no derivatives, and XLA cannot share them out. So inside a trace,
-        and for arrays that lie on several devices, they are not the default.
+        Raises:
+          ValueError: for rounds in one kernel where JAX makes no kernels for the device.
         """
-        fused, platform = self.fused, device.platform
-        # the cheapest question first: a stream of small chunks asks often
-        alone = platform == "gpu" and not (is_spread(arrays) or checks.is_traced(arrays))
-        if fused is None and not (alone and _begins_blocks_at_once(device)):
-            fused = False
-        return self._replace(fused=fused, platform=platform)
-
-
-def _begins_blocks_at_once(gpu: jax.Device) -> bool:
-    """Whether rounds in one kernel are right, and faster, on such a GPU.
-
-    These are NVIDIA's from Ampere on, the oldest that Triton's part of Pallas is for.
-    """
-    version = str(getattr(gpu, "compute_capability", ""))
-    return bool(re.fullmatch(r"[89]\.\d|\d\d\.\d", version)) and _takes_kernels(gpu)
+        if self.fused and device.platform != "cpu":
+            said = _refused_by_jax(device, device.platform)
+            wanted = f"fused must be False on {device.device_kind}, for which JAX"
+            text = f"{wanted} {jax.__version__} makes no kernels of Pallas ({said}); got True"
+            refuse_unless(said is None, text)
+        return self._replace(platform=device.platform)
 
 
 @cache
-def _takes_kernels(gpu: jax.Device) -> bool:
-    """Whether this version of JAX takes kernels for it; later ones are to come without Triton."""
+def _refused_by_jax(device: jax.Device, platform: str) -> str | None:
+    """Return what JAX says if it makes no kernels of a platform for a device, or else None.
+
+    Later versions are to come without Triton, whose kernels are for NVIDIA's GPUs from Ampere on.
+    """
     try:
         from jaxmkl.streaming._kernel import scan_in_kernel
 
         def rounds(x: jax.Array) -> PyTree:
-            return scan_in_kernel(lambda s, x: (s + x, s), x[0], x, lambda *both: both, "gpu")
+            once, both = (lambda s, x: (s + x, s)), (lambda *both: both)
+            return scan_in_kernel(once, x[0], x, both, platform)
 
-        home = jax.sharding.SingleDeviceSharding(gpu)
+        home = jax.sharding.SingleDeviceSharding(device)
         jax.jit(rounds).lower(jax.ShapeDtypeStruct((4,), np.float32, sharding=home))
-    except Exception:  # whatever one without it raises, or a warning that is to be an error
-        return False
-    return True
+    except Exception as error:  # whatever one without it raises, or a warning that is to be one
+        return f"{type(error).__name__}: {error}".splitlines()[0]
+    return None
 
 
 def plan_of(
@@ -87,20 +78,19 @@ def plan_of(
     block_size: int | None,
     record: Record,
     delay: int = 0,
-    fused: bool | None = None,
+    fused: bool = False,
 ) -> Plan:
     """Check these arguments of a driver; the learner may take smaller blocks.
 
     Raises:
-      ValueError: for a block size below 1, a negative delay, ``fused`` that is no boolean nor
-        None, or a ``record`` that is no function.
+      ValueError: for a block size below 1, a negative delay, ``fused`` that is no boolean, or
+        a ``record`` that is no function.
     """
     size = learner.preferred_block_size if block_size is None else block_size
     good = isinstance(size, int | np.integer) and size >= 1
     refuse_unless(good, f"block_size must be an integer of at least 1; got {size!r}")
     delay = pytree.as_count(driver, "delay", delay, minimum=0)
-    given = f"fused must be True, False or None; got {fused!r}"
-    refuse_unless(fused is None or isinstance(fused, bool), given)
+    refuse_unless(isinstance(fused, bool), f"fused must be True or False; got {fused!r}")
     text = f"record must be a function of a round's jaxmkl.Output; got {record!r}"
     refuse_unless(callable(record), text)
     return Plan(learner.fit_block_size(int(size)), record, delay, fused=fused)
@@ -156,7 +146,7 @@ def scan_rows(
         X, y, present = rows.at(positions, dtype)
         codes = learner.encode(state, X)
         examples = codes, y, present
-        if plan.platform == "cpu" and plan.fused is not True:
+        if plan.platform == "cpu" and not plan.fused:
             state, recorded = jax.lax.scan(one, state, examples)
             return state, codes, recorded
 
@@ -167,10 +157,11 @@ def scan_rows(
             state, outputs = learner.judge(state, left, y)
             return state, jax.vmap(plan.record)(outputs)
 
-        found = None
-        if plan.fused or (plan.fused is None and _may_be_one_kernel(learner, state, examples)):
-            found = _in_one_kernel(plan, unjudged, state, examples, judged)
-        if found is None:
+        if plan.fused:
+            from jaxmkl.streaming import _kernel  # Pallas takes a while
+
+            found = _kernel.scan_in_kernel(unjudged, state, examples, judged, plan.platform)
+        else:
             begun, then = learner.packed(state), partial(judged, state)
             together = _rounds_a_turn(one, begun, examples)
             after, left = scan_in_few_arrays(unjudged, begun, examples, then, together)
@@ -194,30 +185,6 @@ def scan_rows(
     return after, jax.tree.map(lambda leaf: of_rounds(jax.lax.collapse(leaf, 0, 2)), recorded)
 
 
-def _may_be_one_kernel(learner: Learner, state: PyTree, examples: PyTree) -> bool:
-    """Whether rounds, if they have the form, are faster in one kernel: small ones on features."""
-    numbers = (math.prod(leaf.shape[1:]) for leaf in jax.tree.leaves(examples))
-    return learner.capacity(state) is None and max(numbers) <= _NUMBERS
-
-
-def _in_one_kernel(
-    plan: Plan, step: Callable, state: PyTree, examples: PyTree, then: Callable
-) -> tuple[PyTree, PyTree] | None:
-    """The state and the outputs of a block by one kernel, or None if its rounds are not for one.
-
-    Raises:
-      NotInOneKernel: where they are not, and the plan asks for it.
-    """
-    from jaxmkl.streaming import _kernel  # Pallas takes a while
-
-    try:
-        return _kernel.scan_in_kernel(step, state, examples, then, plan.platform)
-    except _kernel.NotInOneKernel:
-        if plan.fused:
-            raise
-        return None
-
-
 def _rounds_a_turn(one: Callable, state: PyTree, examples: PyTree) -> int:
     """How many rounds a turn of the loop over a block has on an accelerator.
 
@@ -236,7 +203,10 @@ def _num_operations(jaxpr: Jaxpr) -> int:
     return len(jaxpr.eqns) + sum(map(_num_operations, subjaxprs(jaxpr)))
 
 
-run_rows = jax.jit(scan_rows, static_argnames="plan")
+@Kept
+def run_rows(learner: Any, state: PyTree, rows: Rows, *, plan: Plan) -> tuple[PyTree, PyTree]:
+    """:func:`scan_rows`, compiled."""
+    return scan_rows(learner, state, rows, plan)
 
 
 def num_blocks(state: PyTree, length: Any, block_size: int) -> jax.Array:
@@ -281,9 +251,8 @@ def run_padded(
             state = learner.enlarged(state, room_to_grow(used, used + length, capacity))
     rows = Rows(placed(X, room, dtype), placed(y, room, dtype), length=length)
     state, rows = left_to_xla((state, rows))
-    state, recorded = run_rows(
-        learner, state, rows, plan.on(device_of((state, rows)), (state, rows))
-    )
+    plan = plan.on(device_of((state, rows)))
+    state, recorded = run_rows(learner, state, rows, plan=plan)
     checks.refuse_and_warn(driver, state, (X, y, dtype), before, stacklevel)
     if room > length:
         recorded = jax.tree.map(partial(_cut, length=length), recorded)

@@ -11,6 +11,7 @@ from jax.typing import DTypeLike
 
 from jaxmkl._devices import whole
 from jaxmkl._learner import Learner, require_learner
+from jaxmkl._programs import Kept
 from jaxmkl._types import Inputs, Labels, PyTree
 from jaxmkl.streaming import _spread, checks
 from jaxmkl.streaming._engine import (
@@ -28,7 +29,7 @@ from jaxmkl.streaming.run import without_info
 _BLOCK = 32
 
 
-@partial(jax.jit, static_argnames=("plan", "room", "sharding"))
+@Kept
 def _run_fleet(
     learner: Learner, streams: tuple, *, plan: Plan, room: Any, sharding: Any
 ) -> tuple[PyTree, PyTree]:
@@ -77,7 +78,7 @@ def run_fleet(
     block_size: int | None = None,
     record: Record = without_info,
     delay: int = 0,
-    fused: bool | None = None,
+    fused: bool = False,
     mesh: Mesh | None = None,
 ) -> tuple[PyTree, PyTree]:
     """Run many small learners, each over a stream of its own, in one compiled call.
@@ -140,7 +141,7 @@ def run_fleet(
     sharding = None if traced else sharding
     given = learner, states, X, y, lengths
     room = _spread.room_for(given, sharding)
-    plan = plan.on(_spread.home_of(given, sharding), given)
+    plan = plan.on(_spread.home_of(given, sharding))
     program = partial(_run_fleet, plan=plan, room=room)
     if traced:
         streams = states, X.astype(dtype), y.astype(dtype), jnp.asarray(lengths, jnp.int32)

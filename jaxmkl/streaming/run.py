@@ -14,6 +14,7 @@ from jaxmkl import _pytree as pytree
 from jaxmkl._checks import refuse_masked, refuse_unless, unmasked
 from jaxmkl._devices import device_of, on_accelerator, on_host
 from jaxmkl._learner import Learner, Output, require_learner
+from jaxmkl._programs import Kept
 from jaxmkl._types import Inputs, Labels, PyTree
 from jaxmkl.labels import are_words, floats, given, where_known
 from jaxmkl.streaming import _spread, checks
@@ -39,7 +40,7 @@ def without_info(output: Output) -> Output:
     return output._replace(info=None)
 
 
-@partial(jax.jit, static_argnames=("plan", "permute", "room", "sharding"))
+@Kept
 def _run_many(
     given: tuple, keys: Any, *, plan: Plan, permute: bool, room: Any, sharding: Any
 ) -> tuple[PyTree, PyTree]:
@@ -121,7 +122,7 @@ def run(
     block_size: int | None = None,
     record: Record = without_info,
     delay: int = 0,
-    fused: bool | None = None,
+    fused: bool = False,
 ) -> tuple[PyTree, PyTree]:
     """Run a learner over a stream, one example after the other, in one compiled call.
 
@@ -149,8 +150,7 @@ def run(
         so the state is the learner's own.
       fused: whether the rounds of a block are one kernel, for learners of first order on random
         features, as :func:`jaxmkl.raker`, on a GPU or TPU: see :mod:`jaxmkl.guide.many_devices`.
-        On a CPU JAX interprets the kernel, for tests. Such a run has no derivatives. By default
-        they are one outside of traces on NVIDIA's GPUs from Ampere on, where that is faster.
+        On a CPU JAX interprets the kernel, for tests. Such a run has no derivatives.
 
     Returns:
       The state after the stream, and the records with leading axis T: by default an ``Output``
@@ -161,7 +161,7 @@ def run(
       ValueError: for what is no learner or not its state, shapes that do not fit, no example,
         NaN or infinite values, labels that are not the learner's classes, words where a state is
         continued, a negative delay, or ``fused`` for a learner whose rounds are not for one
-        kernel.
+        kernel, or on a device for which this version of JAX makes none.
 
     Warns:
       RuntimeWarning: when a model's value or the loss was infinite or NaN: the learner diverges;
@@ -184,9 +184,8 @@ def run(
     plan = plan_of("run", learner, block_size, record, delay, fused)
     if traced:
         X, y = X.astype(dtype), y.astype(dtype)
-        return run_rows(
-            learner, state, Rows(X, y), plan.on(device_of(state), (learner, state, X, y))
-        )
+        plan = plan.on(device_of(state))
+        return run_rows(learner, state, Rows(X, y), plan=plan)
     # of the caller, beyond the check of what is missing
     checks.warn_of_inputs("run", learner, X, dtype, stacklevel=4)
     return run_padded("run", learner, state, X, y, room_for(X), plan, stacklevel=5)
@@ -202,7 +201,7 @@ def run_many(
     block_size: int | None = None,
     record: Record = without_info,
     delay: int = 0,
-    fused: bool | None = None,
+    fused: bool = False,
     mesh: Mesh | None = None,
 ) -> tuple[PyTree, PyTree]:
     """Run a learner over a stream once for each key, in one call.
@@ -252,7 +251,7 @@ def run_many(
         X, y = placed(X, X.shape[0], dtype), placed(y, X.shape[0], dtype)
     shared = learner, X, y
     room = _spread.room_for((shared, keys), sharding)
-    plan = plan.on(_spread.home_of((shared, keys), sharding), (shared, keys))
+    plan = plan.on(_spread.home_of((shared, keys), sharding))
     program = partial(_run_many, plan=plan, permute=permute, room=room)
     if traced:
         return program(shared, keys, sharding=None)
@@ -269,7 +268,7 @@ def stream(
     block_size: int | None = None,
     record: Record = without_info,
     gaps: bool = False,
-    fused: bool | None = None,
+    fused: bool = False,
 ) -> Iterator[tuple[PyTree, PyTree]]:
     """Run a learner over chunks that come from anywhere, in constant memory.
 
@@ -339,7 +338,7 @@ class Stream:
         block_size: int | None = None,
         record: Record = without_info,
         gaps: bool = False,
-        fused: bool | None = None,
+        fused: bool = False,
     ) -> None:
         self.learner = learner
         self._plan = plan_of("stream", learner, block_size, record, fused=fused)

@@ -133,10 +133,8 @@ class Pipeline:
                 X, _ = self.columns.inputs(chunk, self.fills, learn=False)
                 there = [kind.name in chunk.frame.columns for kind in self.columns.kinds]
                 unseen += there * self.columns.unseen(chunk, X)
-                room = max(64, 1 << (len(X) - 1).bit_length())
-                filled = np.pad(X, ((0, room - len(X)), (0, 0)))
-                said = _predicted(self.learner, self.state, filled)
-                yield chunk, _first(said, len(X))
+                said = self.learner.predict_many(self.state, X)
+                yield chunk, jax.tree.map(np.asarray, said)
             for sentence in self.columns.losses(unseen):
                 warnings.warn(sentence, UnseenCells, stacklevel=stacklevel)
         finally:
@@ -221,16 +219,6 @@ class Pipeline:
             not above 0 and below 1.
         """
         return self.intervals(self._all(data), coverage)
-
-
-def _first(said: Prediction, number: int) -> Prediction:
-    """The first rows, as arrays of NumPy."""
-    return jax.tree.map(lambda leaf: np.asarray(leaf)[:number], said)
-
-
-@jax.jit
-def _predicted(learner: Learner, state: PyTree, X: Inputs) -> Prediction:
-    return learner.predict_many(state, X)
 
 
 def save_pipeline(path: str | os.PathLike[str], pipeline: Pipeline) -> None:

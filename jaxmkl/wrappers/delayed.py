@@ -10,6 +10,7 @@ from jax.typing import DTypeLike
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import count_on, take
 from jaxmkl._learner import Learner, Prediction
+from jaxmkl._programs import Kept
 from jaxmkl._types import PyTree
 from jaxmkl.wrappers.wrapper import OneByOne, Row, WrapperState, layers
 
@@ -126,7 +127,7 @@ class Delayed(OneByOne):
         return _flushed(self, state)
 
 
-@jax.jit
+@Kept
 def _flushed(learner: Delayed, state: DelayedState) -> DelayedState:
     def one(_: Array, state: DelayedState) -> DelayedState:
         return learner._learned(state, state.due > 0)

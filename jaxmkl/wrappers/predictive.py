@@ -16,6 +16,7 @@ from jaxmkl._blocks import common_period, count_on
 from jaxmkl._learner import Learner, Output, Prediction
 from jaxmkl._moments import Moments
 from jaxmkl._noise import least_square
+from jaxmkl._programs import Kept
 from jaxmkl._types import PyTree
 from jaxmkl.distributions import StudentMixture, squared_ratio
 from jaxmkl.updates import RLS, Recursive
@@ -117,7 +118,7 @@ class Predictive(OnBlocks):
 
     def init(self, key: Array, num_inputs: int, dtype: DTypeLike | None = None) -> PredictiveState:
         inner = self.learner.init(key, num_inputs, dtype)
-        return _begun(self, inner, jax.random.fold_in(key, 3), num_inputs)
+        return _begun(self, inner, jax.random.fold_in(key, 3), num_inputs=num_inputs)
 
     def encode(
         self, state: PredictiveState, X: Array, given: Array | None = None
@@ -203,8 +204,8 @@ class Predictive(OnBlocks):
         return found
 
 
-@partial(jax.jit, static_argnames="num_inputs")
-def _begun(learner: Predictive, inner: PyTree, key: Array, num_inputs: int) -> PredictiveState:
+@Kept
+def _begun(learner: Predictive, inner: PyTree, key: Array, *, num_inputs: int) -> PredictiveState:
     """The state around an inner one, with nothing learned."""
     dtype, K, J = learner.dtype(inner), learner.num_outputs, len(DEGREES)
     D = num_inputs - learner.leading_columns

@@ -307,7 +307,7 @@ def test_rounds_in_one_kernel_keep_the_contract(fused, platform, monkeypatch):
     monkeypatch.setattr(
         _engine.Plan,
         "on",
-        lambda plan, device, arrays: plan._replace(fused=True, platform=platform),
+        lambda plan, device: plan._replace(fused=True, platform=platform),
     )
     learner = learner_of(fused)
     check_learner(learner, examples=stream(learner), block_sizes=(16, 7))

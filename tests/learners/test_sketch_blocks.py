@@ -38,7 +38,7 @@ def test_rounds_on_accelerators_are_the_same(name, unit, x64):
     X = np.random.default_rng(0).normal(size=(120, 3)) * unit
     y, X[70, 1] = X[:, 0] * X[:, 1] > 0, np.nan
     start, rows = begin(learner, 3, dtype=np.float64), _engine.Rows(X, y)
-    one, other = (_engine.run_rows(learner, start, rows, plan) for plan in plans(learner))
+    one, other = (_engine.run_rows(learner, start, rows, plan=plan) for plan in plans(learner))
     assert_close(other, one, 1e-7)
     assert one[0].number == 15
 

@@ -3,7 +3,9 @@
 JAX interprets the kernels. For their compilers see the tests of accelerators.
 """
 
-from types import SimpleNamespace
+import functools
+import importlib
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -71,8 +73,10 @@ def test_rounds_are_those_of_the_scan(name, of_runs):
     state = learner.init(jax.random.key(0), 3)
     plan = _engine.plan_of("run", learner, 16, everything)
     rows = _engine.Rows(jnp.asarray(X), jnp.asarray(y), length=jnp.asarray(83))
-    scanned = _engine.run_rows(learner, state, rows, plan)
-    fused = _engine.run_rows(learner, state, rows, plan._replace(fused=True, platform=of_runs))
+    scanned = _engine.run_rows(learner, state, rows, plan=plan)
+    fused = _engine.run_rows(
+        learner, state, rows, plan=plan._replace(fused=True, platform=of_runs)
+    )
     assert_close(fused, scanned)
 
     after, outputs = fused
@@ -92,7 +96,7 @@ def test_rounds_are_those_of_the_scan(name, of_runs):
 
 def on(platform):
     """As a plan is changed where the device of that platform is."""
-    return lambda plan, device, arrays: plan._replace(platform=platform if plan.fused else "cpu")
+    return lambda plan, device: plan._replace(platform=platform if plan.fused else "cpu")
 
 
 @pytest.mark.endless
@@ -140,10 +144,11 @@ def test_what_is_not_for_one_kernel_is_refused(name):
         jaxmkl.run(learner, learner.init(jax.random.key(1), 3), X, X[:, 1] > 0, fused=True)
 
 
-def test_fused_is_true_false_or_none():
+@pytest.mark.parametrize("given", ["gpu", None, 1])
+def test_fused_is_true_or_false(given):
     learner, X = LEARNERS["raker"](), np.ones((4, 3))
-    with pytest.raises(ValueError, match="fused must be True, False or None; got 'gpu'"):
-        jaxmkl.run(learner, learner.init(jax.random.key(1), 3), X, X[:, 0], fused="gpu")
+    with pytest.raises(ValueError, match=f"fused must be True or False; got {given!r}"):
+        jaxmkl.run(learner, learner.init(jax.random.key(1), 3), X, X[:, 0], fused=given)
 
 
 def test_effects_of_rounds_are_not_lost():
@@ -157,68 +162,56 @@ def test_effects_of_rounds_are_not_lost():
         _kernel.scan_in_kernel(loud, jnp.zeros(()), jnp.ones(4), lambda *both: both, "cpu")
 
 
-# --- where it is the default ---------------------------------------------------------------------
+# --- it is asked for -----------------------------------------------------------------------------
 
 
-def a_device(platform, version):
-    return SimpleNamespace(platform=platform, compute_capability=version)
+class Gpu(NamedTuple):
+    """A device of a platform, as a plan looks at it."""
+
+    device_kind: str = "NVIDIA H100"
+    platform: str = "gpu"
+    compute_capability: str = "9.0"
 
 
-@pytest.mark.parametrize(
-    ("device", "possible"),
-    [
-        (a_device("gpu", "8.0"), True),
-        (a_device("gpu", "9.0"), True),
-        (a_device("gpu", "12.0"), True),
-        (a_device("gpu", "7.5"), False),
-        (a_device("gpu", "gfx942"), False),
-        (SimpleNamespace(platform="gpu"), False),
-        (a_device("tpu", "9.0"), False),
-        (jax.devices("cpu")[0], False),
-    ],
-)
-def test_devices_on_which_rounds_may_be_one_kernel_by_default(device, possible, monkeypatch):
-    monkeypatch.setattr(_engine, "_takes_kernels", lambda device: True)
-    plan = _engine.plan_of("run", LEARNERS["raker"](), None, everything)
-    assert plan.on(device, jnp.ones(3)).fused is (None if possible else False)
-    assert jax.jit(lambda x: plan.on(device, x).fused is False)(jnp.ones(3))
-    for given in True, False:
-        assert plan._replace(fused=given).on(device, jnp.ones(3)).fused is given
-
-
-def test_a_jax_without_such_kernels_scans():
-    """Where the compiler is not to be had, on a device that has none."""
-    assert not _engine._takes_kernels(jax.devices("cpu")[0])
-
-
-DEFAULTS = {
-    "raker": (LEARNERS["raker"], True),
-    "many features": (lambda: jaxmkl.raker(KERNELS, num_features=2000), False),
-    "a learned metric": (lambda: jaxmkl.wrappers.learned_metric(LEARNERS["raker"]()), False),
-    "supports": (lambda: jaxmkl.kernel_ogd(jaxmkl.Gaussian(1.0)), False),
-}
-
-
-@pytest.mark.parametrize("name", DEFAULTS)
-def test_rounds_are_one_kernel_by_default_where_that_pays(name, monkeypatch):
-    make, in_kernel = DEFAULTS[name]
+@pytest.mark.parametrize("device", [Gpu(), Gpu("TPU v5e", "tpu", ""), jax.devices("cpu")[0]])
+def test_rounds_are_a_scan_unless_one_kernel_is_asked_for(device, monkeypatch):
+    """Whatever the device can do, inside traces and outside."""
+    monkeypatch.setattr(_engine, "_refused_by_jax", lambda *_: None)
     monkeypatch.setattr(_kernel, "_options", lambda *_: {"interpret": True})
-    monkeypatch.setattr(_engine, "_begins_blocks_at_once", lambda device: True)
-    learner = make()
+    learner = LEARNERS["raker"]()
     X = jax.random.normal(jax.random.key(0), (20, 3))
     state = learner.init(jax.random.key(1), 3)
-    y = X[:, 1] if learner.task == "regression" else jnp.sign(X[:, 1])
 
     def program(**options):
-        plan = _engine.plan_of("run", learner, 16, everything, **options)
-        plan = plan.on(a_device("gpu", "9.0"), state)
-        return str(
-            jax.make_jaxpr(lambda rows: _engine.scan_rows(learner, state, rows, plan))(rows)
-        )
+        plan = _engine.plan_of("run", learner, 16, everything, **options).on(device)
+        assert plan.platform == device.platform
+        play = functools.partial(_engine.scan_rows, learner, state, plan=plan)
+        return str(jax.make_jaxpr(play)(_engine.Rows(X, X[:, 1])))
 
-    rows = _engine.Rows(X, y)
-    assert ("pallas_call" in program()) == in_kernel
+    assert "pallas_call" not in program()
     assert "pallas_call" not in program(fused=False)
+    assert "pallas_call" in program(fused=True)
+
+
+def test_a_jax_without_such_kernels_says_so(monkeypatch):
+    """In its own words; and only where a kernel is asked for."""
+    learner, X = LEARNERS["raker"](), np.ones((4, 3), np.float32)
+    state = learner.init(jax.random.key(1), 3)
+    cpu = jax.devices("cpu")[0]
+    assert "interpret" in _engine._refused_by_jax(cpu, "gpu").lower()  # it has no compiler
+    said = "NotImplementedError: gone"
+    monkeypatch.setattr(_engine, "_refused_by_jax", lambda *_: said)
+    for module in ("run", "_engine"):
+        of = importlib.import_module(f"jaxmkl.streaming.{module}")
+        monkeypatch.setattr(of, "device_of", lambda tree: Gpu())
+    wanted = rf"fused must be False on NVIDIA H100, for which JAX {jax.__version__} makes no "
+    wanted += rf"kernels of Pallas \({said}\); got True"
+    with pytest.raises(ValueError, match=wanted):
+        jaxmkl.run(learner, state, X, X[:, 0], fused=True)
+    with pytest.raises(ValueError, match=wanted):
+        jax.jit(lambda X: jaxmkl.run(learner, state, X, X[:, 0], fused=True))(X)
+    with pytest.raises(ValueError, match=wanted):
+        next(jaxmkl.stream(learner, state, [(X, X[:, 0])], fused=True))
 
 
 # --- operations ----------------------------------------------------------------------------------

@@ -12,15 +12,13 @@ session continues however it ended.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
 
 from jaxmkl import Learner
+from jaxmkl._programs import Kept
 from jaxmkl._types import PyTree
 from jaxmkl.cli.labelling.journal import ADVICE, Journal
 from jaxmkl.cli.labelling.rows import Label, Refused, Rows
@@ -28,7 +26,6 @@ from jaxmkl.tables import Seen
 from jaxmkl.wrappers import Wrapper
 
 EVENTS = {"ask"}, {"answer", "label"}, {"skip"}, {"undo"}
-AT_ONCE = 1024  # rows of a pool that are judged together
 MOST = 4096  # rows of a pool that are judged for a question
 UNDONE = 100  # answers that can be undone
 
@@ -106,7 +103,7 @@ class Labelling:
         or for numbers the "radius" within which nine of ten labels lie, None before the first.
         """
         target, now, x = self.rows.target, self.standing, self.rows.X[self.rows.place(item)]
-        found = _compiled("predict", self.learner, now.state, x)
+        found = self.learner.predict(now.state, x)
         value = np.asarray(found.value, np.float64)
         prediction = target.named(value[None], now.seen.start)[0].item()
         if not target.classes:
@@ -176,7 +173,7 @@ class Labelling:
             now = self._passed(now, row)
         if item is None:
             return now
-        state = _compiled("await_label", self.learner, now.state, jnp.asarray(True))
+        state = _awaiting(self.learner, now.state)
         next_row = now.row if self._is_pool else row + 1
         return now._replace(state=state, open=(*now.open, item), row=next_row)
 
@@ -185,7 +182,7 @@ class Labelling:
         state = now.state
         for row in range(now.row, end):
             if not self.rows.has_label[row]:  # a label of the table was learned before
-                state = _compiled("skip", self.learner, state, self.rows.X[row])
+                state = self.learner.skip(state, self.rows.X[row])
         return now._replace(state=state, row=end)
 
     def _closed(self, now: Standing, item: Any, label: Label | None) -> Standing:
@@ -202,7 +199,7 @@ class Labelling:
         number = self.rows.number(label)
         seen = now.seen.after(np.array([target.places(number)]), len(target.classes))
         y = np.float32(number - seen.start)
-        state = _compiled("update", self.learner, now.state, self.rows.X[row], y)
+        state = self.learner.update(now.state, self.rows.X[row], y)
         return now._replace(state=state, seen=seen)
 
     def _last(self) -> int:
@@ -217,7 +214,7 @@ class Labelling:
         """The next item, in the table's order, whose label the learner wants."""
         rows = self.rows
         while (now := self.standing).row < len(rows.X):
-            said = _compiled("predict", self.learner, now.state, rows.X[now.row])
+            said = self.learner.predict(now.state, rows.X[now.row])
             if not rows.has_label[now.row] and bool(said.query):
                 return rows.items[now.row]
             self._history = (*self._history[:-1], self._passed(now, now.row + 1))
@@ -236,13 +233,10 @@ class Labelling:
             rows = np.sort(draws.choice(rows, MOST, replace=False))
         elif not len(rows):
             return None
-        size = min(AT_ONCE, len(left))  # of each block; the last one is padded with repeated rows
-        blocks = np.resize(X[rows], (-(-len(rows) // size), size, X.shape[1]))
-        said = [_compiled("predict_many", self.learner, now.state, block) for block in blocks]
-        scores = np.concatenate([block.score for block in said])[: len(rows)]
+        scores = np.asarray(self.learner.predict_many(now.state, X[rows]).score)
         return self.rows.items[rows[np.argmax(np.nan_to_num(scores, nan=np.inf))]]
 
 
-@partial(jax.jit, static_argnums=0)
-def _compiled(method: str, learner: Learner, state: PyTree, *arguments: ArrayLike) -> Any:
-    return getattr(learner, method)(state, *arguments)
+@Kept
+def _awaiting(learner: Learner, state: PyTree) -> PyTree:
+    return learner.await_label(state, jnp.asarray(True))

@@ -1,0 +1,120 @@
+"""Methods of learners as they are called outside of any trace: compiled, for few shapes."""
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmkl._checks import real_array
+from jaxmkl._devices import is_spread, on_accelerator
+from jaxmkl._programs import Kept
+from jaxmkl._types import PyTree
+
+# Rows that are predicted together, always as many, so that none depends on the others: on a CPU,
+# and on accelerators, where each kernel takes a while to begin.
+_TILE, _TILE_THERE = 16, 1024
+
+
+def compiled(method: Callable) -> Callable:
+    """Compile a pure method of learners, once for all learners that differ in numbers alone.
+
+    Examples come as arrays of the state's dtype, whatever they are given as. Where anything is
+    traced, or is no array or number, the method is called as it is.
+    """
+    program = Kept(method, inside=method)
+    names = list(inspect.signature(method).parameters)[1:]
+
+    @functools.wraps(method)
+    def called(self: Any, *given: Any, **named: Any) -> Any:
+        if named or len(given) != len(names):
+            given = inspect.signature(method).bind(self, *given, **named).args[1:]
+        state, *examples = given
+        ready = (as_known(self, state, *one) for one in zip(names[1:], examples, strict=True))
+        return program(self, state, *ready)
+
+    return called
+
+
+def as_known(learner: Any, state: PyTree, name: str, value: Any) -> Any:
+    """An input or label as an array of the state's dtype, or an example of both.
+
+    What is traced, or does not fit, stays as it is.
+
+    Raises:
+      ValueError: if it is sparse, an entry is masked or no real number.
+    """
+    if name == "example":
+        x, y = value
+        return as_known(learner, state, "x", x), as_known(learner, state, "y", y)
+    array, shape = real_array(name, value), learner._label_shape
+    if isinstance(array, jax.core.Tracer):
+        return array
+    dtype = _of_state(learner.dtype, state)
+    if dtype is None:
+        return array
+    if array.dtype != dtype:
+        with np.errstate(over="ignore"):
+            array = array.astype(dtype)
+    fits = name == "y" and array.shape != shape and array.size == np.prod(shape, dtype=int)
+    return array.reshape(shape) if fits else array
+
+
+def _of_state(method: Callable, state: PyTree) -> Any:
+    """What a learner says of a state, or None of one that is none of its own."""
+    try:
+        return method(state)
+    except (AttributeError, IndexError, KeyError, TypeError):
+        return None
+
+
+def in_tiles(predict_many: Callable) -> Callable:
+    """Compile :meth:`jaxmkl.Learner.predict_many` for numbers of rows that are powers of two.
+
+    Rows are predicted in tiles of one size, in a loop that only turns for those that there are. So
+    the bits of a prediction depend on its own row alone.
+    """
+
+    def tiles(learner: Any, state: PyTree, X: jax.Array, number: jax.Array) -> PyTree:
+        """The predictions of the first ``number`` tiles of X (N, R, D), zeros behind them."""
+
+        def turn(i: jax.Array, found: PyTree) -> PyTree:
+            put = functools.partial(jax.lax.dynamic_update_index_in_dim, index=i, axis=0)
+            return jax.tree.map(put, found, predict_many(learner, state, X[i]))
+
+        like = jax.eval_shape(predict_many, learner, state, X[0])
+        none = jax.tree.map(lambda leaf: jnp.zeros((len(X), *leaf.shape), leaf.dtype), like)
+        return jax.lax.fori_loop(0, number, turn, none)
+
+    tiles.__name__ = predict_many.__name__
+    of_tiles, of_all = Kept(tiles), Kept(predict_many, inside=predict_many)
+
+    @functools.wraps(predict_many)
+    def called(self: Any, state: PyTree, X: Any) -> Any:
+        X = as_known(self, state, "X", X)
+        leaves = jax.tree.leaves((self, state, X))
+        fits = X.ndim == 2 and len(X) > 0 and X.shape[1] == _of_state(self.num_inputs, state)
+        traced = any(isinstance(leaf, jax.core.Tracer) for leaf in leaves)
+        if not fits or traced or is_spread(leaves):
+            return of_all(self, state, X)
+        there = any(map(on_accelerator, leaves))
+        T, R = len(X), _TILE_THERE if there else _TILE
+        R = min(R, 1 << (T - 1).bit_length()) if there else R
+        N = 1 << (-(-T // R) - 1).bit_length()
+        pad = (0, N * R - T), (0, 0)
+        X = jnp.pad(X, pad) if on_accelerator(X) else np.pad(X, pad)
+        found = of_tiles(self, state, X.reshape(N, R, -1), np.int32(-(-T // R)))
+        return jax.tree.map(functools.partial(_first, number=T), found)
+
+    return called
+
+
+def _first(leaf: jax.Array, number: int) -> jax.Array:
+    """The first rows (number, ...) of tiles (N, R, ...); on a host without a compilation."""
+    if on_accelerator(leaf):
+        return jax.lax.collapse(leaf, 0, 2)[:number]
+    rows = np.asarray(leaf).reshape(-1, *leaf.shape[2:])[:number]
+    return jax.device_put(rows, leaf.sharding if leaf.committed else None)

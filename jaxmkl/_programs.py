@@ -1,0 +1,179 @@
+"""Compiled programs, of which a process keeps a bounded number.
+
+JAX keeps what it compiles for as long as the function exists. Each kernel of a program is machine
+code in pieces of memory of its own, and Linux gives a process 65,530 such pieces (memory maps).
+So a process that compiles for many lengths of stream would die.
+"""
+
+import functools
+import inspect
+import itertools
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from jaxmkl import _pytree as pytree
+from jaxmkl._types import PyTree
+
+_MAPS = Path("/proc/self/maps")
+_USUAL = 1000  # memory maps that a program is taken to have where the system does not say
+
+
+class _Program(NamedTuple):
+    """A program that is kept."""
+
+    call: Callable
+    used: list[int]
+    """When it was called last; one number."""
+    maps: list[int]
+    """The memory maps that came with it; one number, 0 until it is compiled."""
+
+
+class _Table:
+    """The programs of a process, by what they are compiled for."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._programs: dict[tuple, _Program] = {}
+        self._times = itertools.count()
+        self._lock = threading.Lock()
+
+    def called(self, kind: tuple, make: Callable[[], Callable], leaves: list) -> PyTree:
+        """Call the program of a kind, made now if there is none."""
+        program = self._programs.get(kind)
+        if program is not None:
+            program.used[0] = next(self._times)
+            return program.call(*leaves)
+        before = num_maps()
+        program = _Program(make(), [next(self._times)], [0])
+        result = program.call(*leaves)
+        program.maps[0] = max(0, num_maps() - before) if before else _USUAL
+        with self._lock:
+            self._programs[kind] = program
+        self.trim(program)
+        return result
+
+    def trim(self, newest: _Program | None = None) -> None:
+        """Let go of the programs that were not called for longest, but never of the newest.
+
+        One that runs meanwhile stays until it is done.
+        """
+        with self._lock:
+            total = sum(program.maps[0] for program in self._programs.values())
+            for kind, program in sorted(self._programs.items(), key=lambda one: one[1].used):
+                if total <= self.most:
+                    return
+                if program is not newest:
+                    total -= self._programs.pop(kind).maps[0]
+
+    def drop(self, owner: object) -> None:
+        """Let go of all programs of a function."""
+        with self._lock:
+            for kind in [kind for kind in self._programs if kind[0] is owner]:
+                del self._programs[kind]
+
+    def number(self, owner: object) -> int:
+        """The programs of a function."""
+        return sum(kind[0] is owner for kind in list(self._programs))
+
+
+_TABLE = _Table(8_192)
+
+
+def num_maps() -> int:
+    """The memory maps of this process, on Linux; 0 elsewhere."""
+    try:
+        return _MAPS.read_bytes().count(b"\n")
+    except OSError:
+        return 0
+
+
+def keep_programs(memory_maps: int) -> int:
+    """Bound what this process keeps of the programs that this library compiles; return the former.
+
+    Beyond the bound the programs that were not called for longest are let go of, and compiled
+    again if they are called. It is 8,192 of the 65,530 memory maps that Linux gives a process:
+    the run of a default :func:`jaxmkl.expert_mkl` takes 1,900, that of :func:`jaxmkl.raker` 130;
+    on other systems each program counts as 1,000. What you compile yourself, by a ``jax.jit``
+    around anything of this library, is not concerned.
+
+    Args:
+      memory_maps: the bound, for the process; 0 keeps the program called last alone.
+
+    Raises:
+      ValueError: unless it is an integer of at least 0.
+
+    >>> former = keep_programs(30_000)
+    >>> keep_programs(former)
+    30000
+    """
+    given = pytree.as_count("keep_programs", "memory_maps", memory_maps, minimum=0)
+    former, _TABLE.most = _TABLE.most, given
+    _TABLE.trim()
+    return former
+
+
+class Kept:
+    """A pure function, compiled for each kind of arguments and kept as the process allows it.
+
+    Args:
+      function: of pytrees, which are traced, and of keywords that are static.
+      inside: what is called in its place inside a trace, by default the jitted function.
+    """
+
+    def __init__(self, function: Callable, inside: Callable | None = None) -> None:
+        functools.update_wrapper(self, function)
+        parameters = inspect.signature(function).parameters.values()
+        static = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
+        self._function = function
+        self._jitted: Any = jax.jit(function, static_argnames=static)
+        self._inside = self._jitted if inside is None else inside
+        self.lower = self._jitted.lower
+
+    def __call__(self, *args: PyTree, **static: Any) -> Any:
+        leaves, structure = jax.tree.flatten(args)
+        kinds = tuple(map(_kind_of, leaves))
+        if None in kinds:
+            return self._inside(*args, **static)
+        kind = (self, structure, kinds, *sorted(static.items()))
+        return _TABLE.called(kind, lambda: self._compiled(structure, static), leaves)
+
+    def _compiled(self, structure: Any, static: dict[str, Any]) -> Callable:
+        """A jitted function of leaves that shares no program with another one."""
+        function = self._function
+
+        def of_leaves(*leaves: Any) -> Any:
+            return function(*jax.tree.unflatten(structure, leaves), **static)
+
+        of_leaves.__name__ = function.__name__  # for jax.log_compiles
+        return jax.jit(of_leaves)
+
+    def clear_cache(self) -> None:
+        """Let go of the function's programs."""
+        self._jitted.clear_cache()
+        _TABLE.drop(self)
+
+    def num_programs(self) -> int:
+        """How many programs of the function are kept."""
+        return _TABLE.number(self)
+
+
+def _kind_of(leaf: Any) -> Any:
+    """What a program depends on of a leaf; None of a tracer, or of what is no array or number."""
+    of: Any = type(leaf)
+    sort = _sort_of(of)
+    return (leaf.shape, leaf.dtype) if sort == "array" else sort
+
+
+@functools.cache
+def _sort_of(of: Any) -> Any:
+    """ "array", the type itself of a number, or None."""
+    if issubclass(of, jax.core.Tracer):
+        return None
+    if issubclass(of, jax.Array | np.ndarray | np.generic):
+        return "array"
+    return of if issubclass(of, int | float) else None

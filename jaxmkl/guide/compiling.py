@@ -1,0 +1,60 @@
+"""Compiling: what is compiled when, how long programs are kept, and how to see it.
+
+>>> import contextlib, io, logging, jax, jax.numpy as jnp, numpy as np, jaxmkl
+>>> X = np.random.default_rng(0).normal(size=(130, 2)).astype(np.float32)
+>>> y = np.sin(X[:, 0])
+>>> learner = jaxmkl.raker(jaxmkl.Gaussian([0.5, 1.0]), num_features=10)
+>>> state = learner.init(jax.random.key(0), num_inputs=2)
+
+``jax.log_compiles()`` tells of each compilation. This counts what it tells:
+
+>>> def compilations(call):
+...     handler, log = logging.StreamHandler(io.StringIO()), logging.getLogger("jax")
+...     log.addHandler(handler)
+...     with jax.log_compiles(), contextlib.redirect_stderr(io.StringIO()):
+...         jax.block_until_ready(call())
+...     log.removeHandler(handler)
+...     return handler.stream.getvalue().count("Finished XLA compilation")
+
+**A program is compiled for** the classes of a learner and its parts, their static fields (what
+changes shapes or code, as numbers of features, budgets, losses), the dtype, the number of inputs,
+and lengths: those of :func:`jaxmkl.run` are padded to 64, 80, 96, 112, 128, 160, ... The first run
+compiles a program, and a run of about the same length nothing:
+
+>>> compilations(lambda: jaxmkl.run(learner, state, X[:97], y[:97])) > 0
+True
+>>> compilations(lambda: jaxmkl.run(learner, state, X[:112], y[:112]))
+0
+
+**Numbers are not compiled in**: step sizes, bandwidths, rates, states and data are arguments.
+
+>>> other = jaxmkl.raker(jaxmkl.Gaussian([0.3, 2.0]), num_features=10, step_size=0.1)
+>>> compilations(lambda: jaxmkl.run(other, state, X[:100], y[:100]))
+0
+
+**What compiles again**: another static field, another function object as ``record``, another
+``block_size``, another length for ``run_many``; another power of two of rows for ``predict_many``.
+A stream of chunks compiles for chunks longer than all before.
+
+**One call at a time.** ``predict``, ``ask``, ``update``, ``skip`` and ``step`` are compiled at the
+first call, ``predict_many`` for the next power of two of the rows (16 at least), whatever numbers
+come in: lists, integers, arrays in double precision.
+
+>>> several = lambda *rows: [learner.predict_many(state, X[:n]).value for n in rows]
+>>> compilations(lambda: several(100)) > 0
+True
+>>> compilations(lambda: several(65, 77, 128))
+0
+
+**Inside a trace** (``jit``, ``vmap``, ``grad``, ``scan``) all these are a part of your program,
+and nothing is compiled apart; it is your ``jit`` that keeps it.
+
+**What is kept.** Programs take memory, and each kernel of one is a piece of memory by itself, of
+which Linux gives a process 65,530. So this library lets go of the programs that were not called
+for longest when its programs have more than 8,192 such pieces together; what is called again then
+is compiled again. :func:`jaxmkl.streaming.keep_programs` sets the bound for the process.
+
+**Between processes** nothing is kept, unless JAX has a folder for it: after
+``jax.config.update("jax_compilation_cache_dir", folder)`` a program is read in a part of the time.
+The command ``jaxmkl`` has such a folder by itself.
+"""

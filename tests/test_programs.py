@@ -1,0 +1,172 @@
+"""Compiled programs are kept up to a bound, and let go of beyond it."""
+
+import gc
+import logging
+import threading
+import weakref
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxmkl
+from jaxmkl import _programs
+from jaxmkl._programs import Kept, keep_programs, num_maps
+
+SMALL_PROGRAMS = True
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch):
+    """No programs but those of the test, each of which counts as 10; room for three."""
+    monkeypatch.setattr(_programs, "_TABLE", _programs._Table(30))
+    monkeypatch.setattr(_programs, "num_maps", lambda: 0)
+    monkeypatch.setattr(_programs, "_USUAL", 10)
+
+
+def traced(function):
+    """A kept function, and what it was traced with."""
+    shapes = []
+
+    @Kept
+    def of(x, *, power=1):
+        shapes.append((x.shape, power))
+        return function(x) ** power
+
+    return of, shapes
+
+
+def test_the_longest_unused_go_first():
+    double, shapes = traced(lambda x: 2 * x)
+    for size in (1, 2, 3, 1, 4, 1, 3, 4):  # 4 takes the place of 2
+        assert double(np.ones(size, np.float32)).tolist() == [2.0] * size
+    assert [shape for shape, _ in shapes] == [(1,), (2,), (3,), (4,)]
+    double(np.ones(2, np.float32))
+    assert [shape for shape, _ in shapes][4:] == [(2,)]
+    double(np.ones(1, np.float32))  # had not been called for longest
+    assert double.num_programs() == 3
+    assert len(shapes) == 6
+
+
+def test_several_functions_share_the_bound():
+    (double, _), (square, shapes) = traced(lambda x: 2 * x), traced(lambda x: x * x)
+    square(np.ones(7, np.float32))
+    for size in (1, 2, 3):
+        double(np.ones(size, np.float32))
+    assert (double.num_programs(), square.num_programs()) == (3, 0)
+    square(np.ones(7, np.float32))
+    assert len(shapes) == 2
+    square.clear_cache()
+    assert (double.num_programs(), square.num_programs()) == (2, 0)
+
+
+def test_numbers_share_a_program_and_static_arguments_do_not():
+    power, shapes = traced(lambda x: x)
+    for x in (1.0, 2.0, -3.5):
+        assert power(x) == x
+    assert power(3.0, power=2) == 9.0
+    assert power(jnp.asarray([3.0]), power=2).tolist() == [9.0]
+    assert shapes == [((), 1), ((), 2), ((1,), 2)]
+
+
+def test_a_program_that_is_let_go_of_is_gone():
+    """With what it held, without a clearing of anything of others."""
+
+    class Held:
+        pass
+
+    held = Held()
+
+    @Kept
+    def of(x, *, name):
+        return 2 * x
+
+    theirs = jax.jit(lambda x: 3 * x)
+    theirs(1.0)
+    of(1.0, name=held)
+    gone = weakref.ref(held)
+    del held
+    for size in range(1, 4):
+        of(np.ones(size, np.float32), name="")
+    gc.collect()
+    assert gone() is None
+    assert theirs._cache_size() == 1
+
+
+def test_a_trace_takes_the_function_as_it_is():
+    double, shapes = traced(lambda x: 2 * x)
+    assert jax.grad(double)(1.0) == 2.0
+    assert jax.vmap(double)(jnp.ones(3)).tolist() == [2.0] * 3
+    assert jax.jit(double)(2.0) == 4.0
+    assert double.num_programs() == 0
+    assert set(shapes) == {((), 1)}
+
+
+def test_errors_are_kept_by_nobody():
+    wrong, shapes = traced(lambda x: x + jnp.ones((2, 3))[0])
+    for _ in range(2):
+        with pytest.raises(TypeError, match="shapes"):
+            wrong(np.ones(2, np.float32))
+    assert wrong.num_programs() == 0
+    assert len(shapes) == 2
+
+
+def test_threads_may_call_and_drop_at_once():
+    double, _ = traced(lambda x: 2 * x)
+    sizes = [1 + i % 6 for i in range(24)]
+    found, threads = [], []
+
+    def call(order):
+        for size in order:
+            found.append(double(np.full(size, 2.0, np.float32)).sum() == 4.0 * size)
+
+    for shift in range(4):
+        threads.append(threading.Thread(target=call, args=(sizes[shift:],)))
+        threads[-1].start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 24 + 23 + 22 + 21
+    assert all(found)
+    assert double.num_programs() <= 3
+
+
+def test_the_bound_is_a_setting():
+    double, _ = traced(lambda x: 2 * x)
+    assert keep_programs(1000) == 30
+    for size in range(1, 6):
+        double(np.ones(size, np.float32))
+    assert double.num_programs() == 5
+    assert keep_programs(20) == 1000
+    assert double.num_programs() == 2
+    keep_programs(0)
+    assert double.num_programs() == 0
+    double(np.ones(9, np.float32))
+    assert double.num_programs() == 1  # that which was called last
+    for wrong in (-1, 2.5, True, "many"):
+        with pytest.raises(ValueError, match="keep_programs: memory_maps must be an integer of"):
+            keep_programs(wrong)
+
+
+@pytest.mark.slow
+def test_runs_of_many_lengths_keep_few_programs(caplog):
+    """Those of a length that is used again and again stay."""
+    learner = jaxmkl.raker(jaxmkl.Gaussian((0.5, 2.0)), num_features=4)
+    state = learner.init(jax.random.key(0), 2)
+    X = np.random.default_rng(0).normal(size=(400, 2)).astype(np.float32)
+    first = jaxmkl.run(learner, state, X[:60], X[:60, 0])[1].prediction
+    for rows in (80, 96, 112, 128, 160):
+        jaxmkl.run(learner, state, X[:rows], X[:rows, 0])
+        with jax.log_compiles(), caplog.at_level(logging.WARNING):
+            caplog.clear()
+            again = jaxmkl.run(learner, state, X[:60], X[:60, 0])[1].prediction
+        assert not [r for r in caplog.records if "XLA compilation" in r.getMessage()]
+        np.testing.assert_array_equal(first, again)
+    assert len(_programs._TABLE._programs) == 3
+
+
+def test_memory_maps_are_counted_where_the_system_says(monkeypatch, tmp_path):
+    monkeypatch.setattr(_programs, "_MAPS", tmp_path / "maps")
+    assert num_maps() == 0
+    (tmp_path / "maps").write_text("0-1 r-xp\n1-2 rw-p\n")
+    assert num_maps() == 2
