@@ -62,7 +62,13 @@ def hindsight_losses(
 
 
 def absolute_losses(
-    learner: MKL, state: Any, X: np.ndarray, y: np.ndarray, regularization: float, rounds: int = 20
+    learner: MKL,
+    state: Any,
+    X: np.ndarray,
+    y: np.ndarray,
+    regularization: float,
+    rounds: int = 20,
+    near: float = np.inf,
 ) -> np.ndarray:
     """Return the total absolute loss (P,) of a fixed function of each kernel, near the best.
 
@@ -70,12 +76,14 @@ def absolute_losses(
 
     by least squares with weights 1 / |θ·z_p(x_t) - y_t| of the round before, at most a thousand
     times 1 over the mean of |y|. But for that limit no round raises the penalised sum. The
-    features of all T examples stand in memory, in float64 of one kernel at a time.
+    features of all T examples stand in memory.
 
     Args:
         learner, state, X, y: as for :func:`hindsight_losses`; all rows are finite.
         regularization: λ > 0. The losses are without the penalty.
-        rounds: the number of systems solved.
+        rounds: the number of systems that are solved for a kernel.
+        near: a kernel whose loss is above so many times the least, after three rounds, is left at
+            that: it will not be the best.
 
     >>> import jax, jaxmkl
     >>> learner = jaxmkl.raker(jaxmkl.Gaussian([0.1, 1.0]))
@@ -87,15 +95,20 @@ def absolute_losses(
     """
     bank, frequencies = learner.models[0], state.models[0].frequencies
     inputs = jnp.asarray(X, frequencies.dtype)
-    features = np.asarray(bank.features(bank.kernels, frequencies, inputs)).swapaxes(0, 1)
-    target, found = np.asarray(y, np.float64), []
-    least = 1e-3 * np.abs(target).mean()
-    for z in features.astype(np.float64):
-        weights = np.ones(len(target))
-        for _ in range(rounds):
-            weighted = weights[:, None] * z
-            system = weighted.T @ z + 2 * regularization * np.eye(z.shape[1])
-            residual = z @ np.linalg.solve(system, weighted.T @ target) - target
-            weights = 1 / np.maximum(np.abs(residual), least)
-        found.append(np.abs(residual).sum())
-    return np.array(found)
+    z = np.asarray(bank.features(bank.kernels, frequencies, inputs), np.float64).swapaxes(0, 1)
+    target = np.asarray(y, np.float64)
+    least, penalty = 1e-3 * np.abs(target).mean(), 2 * regularization * np.eye(z.shape[2])
+    residuals = np.ones((len(z), len(target)))
+
+    def improve(p: int, number: int) -> None:
+        for _ in range(number):
+            weighted = z[p] / np.maximum(np.abs(residuals[p]), least)[:, None]
+            theta = np.linalg.solve(weighted.T @ z[p] + penalty, weighted.T @ target)
+            residuals[p] = z[p] @ theta - target
+
+    for p in range(len(z)):
+        improve(p, min(3, rounds))
+    losses = np.abs(residuals).sum(axis=1)
+    for p in np.flatnonzero(losses <= near * losses.min()).tolist():
+        improve(p, rounds - 3)
+    return np.abs(residuals).sum(axis=1)

@@ -17,8 +17,11 @@ import jaxmkl
 from experiments import evaluate, generate, names, tour
 from experiments.__main__ import main
 from experiments.papers import PAPERS, multitask
+from experiments.papers.paper import as_published
 from experiments.papers.printed import printed
 from experiments.results.plan import IN_PARTS
+from jaxmkl.recipes import published
+from jaxmkl.recipes.settings import SETTINGS
 
 ROOT = Path(__file__).parents[1]
 
@@ -223,6 +226,36 @@ def test_a_learner_of_ones_own_joins_a_papers_table(
     assert found["dataset"] == dataset
     assert 0 < found["mean"] < 1
     assert found["printed"] is None
+
+
+def test_a_learner_as_published_is_that_of_the_recipes_with_every_source():
+    X = np.zeros((400, 3), np.float32)
+    stream = evaluate.Stream("made", X, np.zeros(400, np.float32), "regression")
+    for paper in IN_PARTS.values():
+        for name in paper.published:
+            made = as_published(f"{name} (as published)", stream)
+            learner = published(name, num_examples=400, num_inputs=3)
+            assert repr(made.learner) == repr(learner)
+            assert made.name == f"{name} (as published)"
+            constants = SETTINGS[name].constants
+            assert {*made.parameters} == {one.name for one in constants}
+            assert all(one.source in made.parameters[one.name] for one in constants)
+    tuned = as_published("oks (as published)", stream, step_size=1e-3)
+    assert tuned.parameters["step_size"] == 1e-3
+    assert float(np.ravel(tuned.learner.models[0].rule.step_sizes)[0]) == 1e-3
+
+
+@pytest.mark.slow
+def test_a_row_as_published_stands_beside_ours_and_the_printed_one(data_folder, tmp_path):
+    arguments = ["amkl", "--datasets", "tom", "--data", str(data_folder), "--seeds", "2"]
+    both = "raker (as published),raker"
+    rows = rows_of_run(tmp_path, *arguments, "--algorithms", both, *SMALL)
+    errors = {r["algorithm"]: r for r in rows if r["metric"] == "mse"}
+    assert {r["printed"] for r in errors.values()} == {0.00387}
+    published, ours = (errors[name]["parameters"] for name in both.split(","))
+    assert published["step_size"] == "η_l = T^(-1/2) ((57))"
+    assert ours["num_features"] == 4  # a setting of ours, which the published row does not take
+    assert "50" in published["num_features"]
 
 
 def test_help_names_every_command(capsys):

@@ -73,6 +73,35 @@ def test_the_table_of_online_kernel_selection(data_folder, tmp_path, capsys):
 
 
 @pytest.mark.slow
+def test_proj_ka_as_published_plays_its_first_examples_twice():
+    draws = np.random.default_rng(3)
+    X = draws.normal(size=(80, 2)).astype(np.float32)
+    y = np.where(X[:, 0] * X[:, 1] > 0, 1, -1).astype(np.float32)
+    stream = evaluate.Stream("made", X, y, "classification")
+    learner = jaxmkl.proj_ka(budget=10, num_aligned=30, two_passes=True)
+    keys = evaluate.keys_of(2)
+    played = oks_runs.play(learner, stream, keys, "proj_ka (as published)")
+    for seed, order in enumerate(np.asarray(jaxmkl.permutations(keys, 80))):
+        rows = np.concatenate([order[:30], order])
+        state = learner.init(jax.random.fold_in(keys[seed], 0), 2)
+        state, outputs = jaxmkl.run(learner, state, X[rows], y[rows])
+        f = np.asarray(outputs.prediction)[30:]
+        assert played.metrics["mistake_rate"][seed] == np.mean(f * y[order] <= 0)
+        assert played.metrics["support"][seed] == learner.info(state).support.sum()
+    assert 0 < played.metrics["mistake_rate"].mean() < 0.5
+
+
+@pytest.mark.slow
+def test_step_sizes_as_published_are_those_of_the_papers_grid(data_folder):
+    job = job_of(data_folder)
+    stream = oks_runs.stream_of(job, "german")
+    made = oks_runs.tuned(job, stream, "okl_gd (as published)")
+    assert made.parameters["step_size"] in [10.0**k for k in range(-5, 1)]
+    assert float(made.learner.step_size) == np.float32(made.parameters["step_size"])
+    assert "hinge" in made.parameters["loss"]
+
+
+@pytest.mark.slow
 def test_scores_of_zero_are_told(data_folder, tmp_path, capsys):
     archive = np.load(data_folder / "german.npz")
     far = (1e9 * archive["X"]).astype(np.float32)

@@ -170,12 +170,25 @@ OF_TABLE_1 = as_published("omkc_u", "omkc_dd", "omkc_sd", "spa")
 OF_TABLE_2 = as_published("rbp", "forgetron", "bogd", "bpas", "spa")
 OF_OKS = as_published("oks_sil", "okl_gd", "oks", "proj_ka")
 OF_TASKS = as_published("multitask")
+# T^-1/2 for raker as published but for its features, which have the norm of the recipe
+ROOTS = {"tom": 0.01014, "air": 0.01169}
 BUDGETS = ("magic04", "a9a", "cod_rna")
 
 PLAN: Sequence[Play] = (
     Play("amkl", "tables", REGRESSION, ("tom",)),
     Play("amkl", "tables", REGRESSION, algorithms=ACTIVE, suffix=".active"),
     Play("amkl", "tables", REGRESSION, ("tom",), algorithms=OF_AMKL, suffix=".published"),
+    *(
+        Play(
+            "amkl",
+            "tables",
+            (dataset,),
+            algorithms=("raker",),
+            settings={"step_size": rate, "hedge_rate": rate, "hedge_penalty": 0.02},
+            suffix=f".norm_{dataset}",
+        )
+        for dataset, rate in ROOTS.items()
+    ),
     Play("amkl", "classification", CLASSIFICATION, ("german",), version=2),
     Play("amkl", "support", REGRESSION),
     Play("amkl", "mixture", (*WITHOUT_NAVAL, *CLASSIFICATION), ("german",), seeds=2),
