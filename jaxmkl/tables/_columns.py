@@ -5,7 +5,7 @@ import json
 import math
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar, get_origin, get_type_hints
+from typing import Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 import polars as pl
@@ -67,7 +67,8 @@ class Columns:
                               a feature that tells which
         true/false, yes/no    1 and 0
         up to 50 words        ``categories``: a 0/1 feature for each; others are zeros
-        more, or free text    ``text``: its words hashed to 32 features
+        more, or free text    ``text``: TF-IDF of up to 512 words of these rows, which most of
+                              them have (``text:2048``: of so many)
         dates and times       time since the first; turns of day, week and year
         ====================  ===============================================================
 
@@ -83,8 +84,8 @@ class Columns:
           task: "regression" or "classification"; by default numbers of more than two values are
             regression.
           drop: columns to leave out.
-          as_: kinds by the names of columns: "number", "boolean", "categories", "text", "time",
-            or a form of time as ``%d/%m/%Y``.
+          as_: kinds by the names of columns: "number", "boolean", "categories", "text", "text:N"
+            of N words, "time", or a form of time as ``%d/%m/%Y``.
           keep: whether numbers stay that are constant or name the rows.
           supervised: False where there is no target.
           notes: the first of the notes.
@@ -157,6 +158,16 @@ class Columns:
         """The places of the features that may have gaps (F,)."""
         ends = zip(self._ends, self.kinds, strict=True)
         return np.array([end - len(kind.features) for end, kind in ends if kind.filled], int)
+
+    @cached_property
+    def of_words(self) -> tuple[tuple[int, int], ...]:
+        """The ranges of features that are words of texts, which need no scaling."""
+        ends = zip(self._ends.tolist(), self.kinds, strict=True)
+        return tuple(
+            (end - len(kind.features), end)
+            for end, kind in ends
+            if isinstance(kind, _kinds.Text) and kind.words
+        )
 
     @cached_property
     def starts(self) -> np.ndarray:
@@ -336,7 +347,7 @@ def _of_json(cls: type[T], fields: dict[str, Any]) -> T:
 def _is_a(kind: Any, value: object) -> bool:
     """Whether a value is of the type that a field is annotated with."""
     if get_origin(kind) is tuple:
-        return isinstance(value, tuple) and all(isinstance(item, str) for item in value)
+        return isinstance(value, tuple) and all(_is_a(get_args(kind)[0], item) for item in value)
     if kind is float:
         return isinstance(value, int | float) and math.isfinite(value)
     return isinstance(value, kind) and isinstance(value, bool) == (kind is bool)
