@@ -4,7 +4,7 @@ import dataclasses
 import json
 import math
 from collections.abc import Collection, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -13,7 +13,7 @@ import polars as pl
 from jaxmkl._checks import input_bound, shown
 from jaxmkl.tables import _kinds
 from jaxmkl.tables._cells import Chunk
-from jaxmkl.tables._decide import Decision, kind_of, sentences
+from jaxmkl.tables._decide import Decision, kind_of, plainly_numbers, sentences
 from jaxmkl.tables._kinds import KINDS, Kind
 from jaxmkl.tables._target import Target, target_name, target_of
 
@@ -101,8 +101,12 @@ class Columns:
         ('colour=blue', 'colour=red', 'length', 'length is missing')
         """
         said, wanted, of = list(notes), dict(as_ or {}), None
-        names, comma = first.frame.columns, first.has_decimal_commas
+        names, drop = first.frame.columns, {*drop}
         first.require(*drop, *wanted)
+        free = [name for name in names if name not in drop and name not in wanted]
+        plain = plainly_numbers(first, free, keep)
+        rest = [first.frame.get_column(name) for name in names if name not in plain]
+        comma = first._replace(frame=pl.DataFrame(rest)).has_decimal_commas
         if supervised:
             label = target_name(
                 [name for name in names if name not in drop] or names, target, said
@@ -117,7 +121,7 @@ class Columns:
         found = [
             Decision(_kinds.LeftOut(name), f"column {name!r} left out, as asked")
             if name in drop
-            else kind_of(first.column(name, comma), wanted.get(name), keep)
+            else plain.get(name) or kind_of(first.column(name, comma), wanted.get(name), keep)
             for name in names
         ]
         said += sentences(found)
@@ -152,6 +156,16 @@ class Columns:
     def _ends(self) -> np.ndarray:
         """The place behind the last feature of each kind."""
         return np.cumsum([len(kind.features) for kind in self.kinds], dtype=int)
+
+    @cached_property
+    def _plain(self) -> dict[str, int]:
+        """The columns of numbers as they stand, and the place of each."""
+        ends = zip(self._ends.tolist(), self.kinds, strict=True)
+        return {
+            kind.name: end - 1
+            for end, kind in ends
+            if isinstance(kind, _kinds.Number) and not kind.missing and kind.is_plain
+        }
 
     @cached_property
     def _filled(self) -> np.ndarray:
@@ -192,8 +206,13 @@ class Columns:
           ValueError: a cell is not of its column's kind.
         """
         chunk = self._own(chunk)
-        parts = (kind.encode(chunk.column(kind.name)) for kind in self.kinds)
-        X = np.concatenate([np.zeros((len(chunk.frame), 0)), *parts], axis=1)
+        X = np.empty((len(chunk.frame), len(self.features)))
+        plain, found = chunk.plain_numbers([*self._plain])
+        X[:, [self._plain[name] for name in plain]] = found
+        done = {*plain}
+        for kind, end in zip(self.kinds, self._ends.tolist(), strict=True):
+            if kind.features and kind.name not in done:
+                X[:, end - len(kind.features) : end] = kind.encode(chunk.column(kind.name))
         numbers, known = X[:, self._filled], np.stack(fills)[:, None]  # (2, 1, F)
         gaps = np.isnan(numbers)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -235,9 +254,13 @@ class Columns:
 
         X (n, D) are the :meth:`inputs` of the chunk; :meth:`losses` says what becomes of them.
         """
-        chunk = self._own(chunk)
-        parts = zip(self.kinds, np.split(X, self._ends[:-1], axis=1), strict=True)
-        return np.array([kind.unseen(chunk.column(kind.name), x) for kind, x in parts], int)
+        chunk, found = self._own(chunk), np.zeros(len(self.kinds), int)
+        ends = self._ends.tolist()
+        for at, kind in enumerate(self.kinds):
+            if type(kind).unseen is not Kind.unseen:
+                of_kind = X[:, ends[at] - len(kind.features) : ends[at]]
+                found[at] = kind.unseen(chunk.column(kind.name), of_kind)
+        return found
 
     def losses(self, unseen: np.ndarray) -> list[str]:
         """Say a sentence for each column with :meth:`unseen` cells, by their counts."""
@@ -338,10 +361,15 @@ def _refuse_large(chunk: Chunk, is_large: np.ndarray, names: Sequence[str]) -> N
 
 def _of_json(cls: type[T], fields: dict[str, Any]) -> T:
     value = cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()})
-    for name, kind in get_type_hints(cls).items():
+    for name, kind in _hints(cls).items():
         if name in fields and not _is_a(kind, getattr(value, name)):
             raise TypeError(f"{cls.__name__}: {name} cannot be {fields[name]!r}")
     return value
+
+
+@cache
+def _hints(cls: Any) -> dict[str, Any]:
+    return get_type_hints(cls)
 
 
 def _is_a(kind: Any, value: object) -> bool:

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from jaxmkl.tables._cells import (
     GROUPED,
     MOSTLY,
     Cells,
+    Chunk,
     Written,
     forms_of,
     instants,
@@ -59,6 +61,22 @@ def kind_of(cells: Cells, wanted: str | None = None, keep: bool = False) -> Deci
         text += "of time as %d.%m.%Y"
         raise ValueError(f"column {cells.name!r}: {text}; got {wanted!r}")
     return AS_WANTED[wanted](cells)
+
+
+def plainly_numbers(chunk: Chunk, names: Sequence[str], keep: bool) -> dict[str, Decision]:
+    """Decide at once on the columns that :func:`kind_of` would take for numbers as they stand."""
+    plain, found = chunk.plain_numbers(names)
+    if not keep and len(found) > 1:
+        varied = found.min(axis=0) < found.max(axis=0)
+        whole = (found == np.round(found)).all(axis=0)
+        counts = (np.abs(np.diff(found, axis=0)) == 1).all(axis=0)
+        named = np.array([NAMES_ROWS.search(name) is not None for name in plain], bool)
+        sure = varied & ~(whole & (counts | named))
+    else:
+        sure = np.ones(len(plain), bool)
+    starts = zip(plain, found[0].tolist() if len(found) else (), sure.tolist(), strict=False)
+    return {name: Decision(_kinds.Number(name, start), "") for name, start, is_sure in starts
+            if is_sure}  # fmt: skip
 
 
 # --- rules: the first one that does not return None decides --------------------------------------

@@ -68,6 +68,11 @@ class Number(Written, Kind):
     filled = True
 
     @property
+    def is_plain(self) -> bool:
+        """Whether the numbers have a decimal point and no other signs."""
+        return (self.decimal, self.thousands, self.percent, self.unit) == (".", "", False, "")
+
+    @property
     def features(self) -> tuple[str, ...]:
         return (self.name, f"{self.name} is missing")[: 1 + self.missing]
 
