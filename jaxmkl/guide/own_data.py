@@ -34,8 +34,16 @@ as sin and cos
 column 'soil' holds words: one 0/1 feature for each of its 2 values; others are all zeros
 column 'rain': numbers, missing cells become the mean so far, a feature tells which
 
+Text becomes its words: TF-IDF of the 512 that most of the first rows have (``--as note=text:2048``
+keeps more), and where most inputs are words, ``expert_mkl`` has linear models.
+
 If you know better, use ``--drop COLUMN`` or ``--as COLUMN=KIND``. An ambiguous cell
 (``01/02/2024``; ``1,234``) is refused; the message has its line, its column and what to write.
+
+A first line that looks like a row, or is a title or a comment, is refused; ``--names a,b,c``,
+``--no-header`` and ``--header`` say what it is, and ``--missing=None,-`` names more words for
+missing cells. LIBSVM and sparse matrices know their columns from the pipeline, and what a row does
+not name is zero.
 
 ## A run
 
@@ -124,7 +132,8 @@ probabilities of classes. ``jaxmkl predict trees.npz OTHER`` does the same in a 
 ## Long files, and streams that do not end
 
 Files are read in chunks of rows, so memory does not grow with their size (Parquet and Arrow from
-standard input, and npz, are read whole). With ``--checkpoint`` the whole run, including its table
+standard input, npz and ARFF are read whole; what is packed unpacks to 100 times its bytes, and
+always to 256 MiB; a line takes at most ``--longest-line`` MiB). With ``--checkpoint`` the whole run, including its table
 of results, is saved every five minutes or ``--every N`` rows. After any stop the same command
 continues from there, with the same result as without the stop:
 

@@ -361,7 +361,7 @@ def _refuse_large(chunk: Chunk, is_large: np.ndarray, names: Sequence[str]) -> N
 
 def _of_json(cls: type[T], fields: dict[str, Any]) -> T:
     value = cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()})
-    for name, kind in _hints(cls).items():
+    for name, kind in _hints(cls).items():  # type: ignore[arg-type]
         if name in fields and not _is_a(kind, getattr(value, name)):
             raise TypeError(f"{cls.__name__}: {name} cannot be {fields[name]!r}")
     return value
