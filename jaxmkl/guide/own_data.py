@@ -133,9 +133,9 @@ probabilities of classes. ``jaxmkl predict trees.npz OTHER`` does the same in a 
 
 Files are read in chunks of rows, so memory does not grow with their size (Parquet and Arrow from
 standard input, npz and ARFF are read whole; what is packed unpacks to 100 times its bytes, and
-always to 256 MiB; a line takes at most ``--longest-line`` MiB). With ``--checkpoint`` the whole run, including its table
-of results, is saved every five minutes or ``--every N`` rows. After any stop the same command
-continues from there, with the same result as without the stop:
+always to 256 MiB; a line takes at most ``--longest-line`` MiB). With ``--checkpoint`` the whole
+run, including its table of results, is saved every five minutes or ``--every N`` rows. After any
+stop the same command continues from there, with the same result as without the stop:
 
 >>> wanted += ["--checkpoint", "trees.run", "--predictions", "said.csv"]
 >>> statuses = [main(["run", "trees.csv", *wanted]) for _ in "ab"]    # doctest: +ELLIPSIS
