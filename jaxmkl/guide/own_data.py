@@ -104,8 +104,8 @@ True
 >>> 0.8 < found["table"][0]["metrics"]["coverage"][0] < 1.0
 True
 >>> density = found["table"][0]["density"]
->>> [*density["curves"]], sum(density["pit"])               # all rows but the first are judged
-(['log_score', 'crps', 'coverage', 'width'], 299.0)
+>>> [*density["curves"]], sum(density["pit"])               # all after two labels are judged
+(['log_score', 'crps', 'coverage', 'width'], 298.0)
 
 ## A pipeline
 
