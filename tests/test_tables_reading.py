@@ -6,7 +6,8 @@ import gzip
 import io
 import os
 import sys
-from contextlib import closing
+import time
+from contextlib import closing, suppress
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +15,13 @@ import pandas as pd
 import polars as pl
 import pytest
 import sklearn.datasets
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from jaxmkl.cli import main
-from jaxmkl.tables import Columns, open_table, read
+from jaxmkl.tables import Chunk, Columns, open_table, read
+from jaxmkl.tables._decide import kind_of
 
 refused = functools.partial(pytest.raises, ValueError)
 
@@ -284,3 +288,54 @@ def test_a_loop_of_links(tmp_path):
     for ask in (read, open_table):
         with pytest.raises(OSError, match="symbolic links"):
             ask(Path(tmp_path, "loop"))
+
+
+CELL = st.sampled_from(["1", "2.5", "-3", "1e3", "+4", ".5", "7", "8", "9"])
+ODD = st.sampled_from(
+    ["", "NA", "1,5", "5%", "$3", "x", "inf", "1 234", "True", "2024-01-01", " 6"]
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    columns=st.lists(
+        st.lists(CELL, min_size=4, max_size=4).flatmap(
+            lambda cells: st.builds(lambda odd, at: [*cells[:at], odd, *cells[at:]], ODD | CELL,
+                                    st.integers(0, 4))
+        ),
+        min_size=1,
+        max_size=4,
+    )
+)  # fmt: skip
+def test_many_columns_at_once_are_what_each_is(columns):
+    """Columns that are decided and read together become what they become one by one."""
+    frame = pl.DataFrame({f"c{i}": cells for i, cells in enumerate(columns)})
+    chunk = Chunk(frame, "row", range(1, 6), "t")
+    with suppress(ValueError):
+        found = Columns.decide(chunk, supervised=False)
+        for kind in found.kinds:
+            one = kind_of(chunk.column(kind.name, chunk.has_decimal_commas))
+            assert one.kind == kind
+        X, _ = found.encode(chunk, found.init())
+        parts = [kind.encode(chunk.column(kind.name)) for kind in found.kinds]
+        wanted = np.concatenate(parts, axis=1)
+        known = ~np.isnan(wanted)
+        assert_array_equal(X[known], wanted[known])
+
+
+@pytest.mark.parametrize("odd", [0, 200])
+def test_wide_tables_take_time_by_their_columns(odd, write):
+    """Twenty thousand columns, of which some are no plain numbers."""
+    D = 20_000
+    rows = np.random.default_rng(0).normal(size=(3, D)).round(3).astype(str)
+    rows[:, :odd] = [["u"], ["v"], ["5%"]]
+    names = [f"c{i}" for i in range(D)]
+    text = "\n".join(",".join(row) for row in (names, *rows))
+    began = time.process_time()
+    chunk = first(write(text))
+    columns = Columns.decide(chunk, supervised=False)
+    X, _ = columns.inputs(chunk, columns.init())
+    again = Columns.from_json(columns.to_json())
+    assert not columns.unseen(chunk, X).any()
+    assert again.names == columns.names == tuple(names)
+    assert time.process_time() - began < 15  # finding equal names alone took 4

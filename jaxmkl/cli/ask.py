@@ -213,7 +213,8 @@ def _learner(given: Namespace, rows: Rows, pipeline: Pipeline | None) -> tuple[L
     if pipeline is not None:
         return pipeline.learner, pipeline.state
     names, K, D = [given.learner or LEARNER], len(rows.target.classes), rows.X.shape[1]
-    (one,), _ = candidates(names, rows.columns.task, K, dict(given.set), num_inputs=D)
+    asked = {"num_inputs": D, "words": rows.columns.of_words}
+    (one,), _ = candidates(names, rows.columns.task, K, dict(given.set), **asked)
     return one.learner, one.learner.init(jax.random.key(0), D)
 
 

@@ -15,9 +15,11 @@ from jaxmkl.mkl import MKL
 from jaxmkl.query import Rate
 from jaxmkl.recipes import LEARNERS
 from jaxmkl.wrappers import (
+    AllBut,
     Predictive,
     Probabilities,
     RunningMoments,
+    Scaler,
     layers,
     one_vs_rest,
     predictive,
@@ -53,6 +55,7 @@ def candidates(
     rate: float | None = None,
     density: bool = False,
     num_inputs: int = 1,
+    words: Sequence[tuple[int, int]] = (),
 ) -> tuple[list[Candidate], list[str]]:
     """The requested learners, or the default ones, ready for a stream of a task.
 
@@ -67,6 +70,9 @@ def candidates(
       density: whether to predict densities of numbers (:func:`jaxmkl.wrappers.predictive`), around
         the same predictions.
       num_inputs: D; of more than 5,000 kernels are fixed, unless ``settings`` name the banks.
+      words: the ranges of inputs that are words of texts (:attr:`jaxmkl.tables.Columns.of_words`),
+        which are not scaled; if most inputs are, expert_mkl has linear models, unless ``settings``
+        name the banks.
 
     Returns:
       The candidates, and a sentence for each setting that does not apply to some of them.
@@ -88,11 +94,17 @@ def candidates(
         raise UsageError("--density is for numbers; classes have probabilities without it")
     notes = check_settings(settings, {name: parameters_of(name) for name in chosen})
     learning = [name for name in chosen if "banks" in parameters_of(name)]
-    if learning and num_inputs > MANY_INPUTS and "banks" not in settings:
+    num_words = sum(end - first for first, end in words)
+    if learning and 2 * num_words > num_inputs and "banks" not in settings:
+        settings = {**settings, "banks": "linear"}
+        text = f"{', '.join(learning)}: models are linear, as {num_words:,} of {num_inputs:,}"
+        notes.append(f"{text} inputs are words; --set banks=fixed, for one, has kernels")
+    elif learning and num_inputs > MANY_INPUTS and "banks" not in settings:
         settings = {**settings, "banks": "fixed"}
         text = f"{', '.join(learning)}: kernels are fixed, as there are {num_inputs:,} inputs"
         notes.append(f"{text}; --set banks=trees, for one, learns them, in more memory")
-    made = [_scaled(name, task, num_classes, settings, rate) for name in chosen]
+    scaler = AllBut(RunningMoments(), tuple(words)) if words else RunningMoments()
+    made = [_scaled(name, task, num_classes, settings, rate, scaler) for name in chosen]
     if density:
         made = [one._replace(learner=predictive(one.learner)) for one in made]
     own = [one.name for one in made if rate is not None and "query" not in one.parameters]
@@ -153,7 +165,12 @@ def candidate(
 
 
 def _scaled(
-    name: str, task: str, num_classes: int, settings: Mapping[str, Any], rate: float | None
+    name: str,
+    task: str,
+    num_classes: int,
+    settings: Mapping[str, Any],
+    rate: float | None,
+    scaler: Scaler,
 ) -> Candidate:
     """A candidate whose inputs, and targets if they are numbers, are scaled online."""
     several = num_classes if task == "classification" and num_classes > 2 else None
@@ -165,7 +182,7 @@ def _scaled(
     if several is not None and learner.num_outputs is None:
         learner = one_vs_rest(learner, several)
     wrapped = probabilities if task == "classification" else scaled_targets
-    return made._replace(learner=wrapped(scaled(learner, RunningMoments())))
+    return made._replace(learner=wrapped(scaled(learner, scaler)))
 
 
 def kernel_names(kernels: Kernel) -> list[str]:

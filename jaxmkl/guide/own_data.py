@@ -34,8 +34,16 @@ as sin and cos
 column 'soil' holds words: one 0/1 feature for each of its 2 values; others are all zeros
 column 'rain': numbers, missing cells become the mean so far, a feature tells which
 
+Text becomes its words: TF-IDF of the 512 that most of the first rows have (``--as note=text:2048``
+keeps more), and where most inputs are words, ``expert_mkl`` has linear models.
+
 If you know better, use ``--drop COLUMN`` or ``--as COLUMN=KIND``. An ambiguous cell
 (``01/02/2024``; ``1,234``) is refused; the message has its line, its column and what to write.
+
+A first line that looks like a row, or is a title or a comment, is refused; ``--names a,b,c``,
+``--no-header`` and ``--header`` say what it is, and ``--missing=None,-`` names more words for
+missing cells. LIBSVM and sparse matrices know their columns from the pipeline, and what a row does
+not name is zero.
 
 ## A run
 
@@ -96,8 +104,8 @@ True
 >>> 0.8 < found["table"][0]["metrics"]["coverage"][0] < 1.0
 True
 >>> density = found["table"][0]["density"]
->>> [*density["curves"]], sum(density["pit"])               # all rows but the first are judged
-(['log_score', 'crps', 'coverage', 'width'], 299.0)
+>>> [*density["curves"]], sum(density["pit"])               # all after two labels are judged
+(['log_score', 'crps', 'coverage', 'width'], 298.0)
 
 ## A pipeline
 
@@ -124,9 +132,10 @@ probabilities of classes. ``jaxmkl predict trees.npz OTHER`` does the same in a 
 ## Long files, and streams that do not end
 
 Files are read in chunks of rows, so memory does not grow with their size (Parquet and Arrow from
-standard input, and npz, are read whole). With ``--checkpoint`` the whole run, including its table
-of results, is saved every five minutes or ``--every N`` rows. After any stop the same command
-continues from there, with the same result as without the stop:
+standard input, npz and ARFF are read whole; what is packed unpacks to 100 times its bytes, and
+always to 256 MiB; a line takes at most ``--longest-line`` MiB). With ``--checkpoint`` the whole
+run, including its table of results, is saved every five minutes or ``--every N`` rows. After any
+stop the same command continues from there, with the same result as without the stop:
 
 >>> wanted += ["--checkpoint", "trees.run", "--predictions", "said.csv"]
 >>> statuses = [main(["run", "trees.csv", *wanted]) for _ in "ab"]    # doctest: +ELLIPSIS

@@ -34,8 +34,8 @@ from jaxmkl._metric import SHAPES
 from jaxmkl._pytree import require
 from jaxmkl._types import Number, Numbers
 from jaxmkl.aggregate import Aggregate, Hedge, Mixture, Stack
-from jaxmkl.features import FourierFeatures
-from jaxmkl.kernels import Gaussian, Kernel, hong_chae, two_decades
+from jaxmkl.features import FourierFeatures, LinearFeatures
+from jaxmkl.kernels import Gaussian, Kernel, Linear, hong_chae, two_decades
 from jaxmkl.losses import Loss
 from jaxmkl.mkl import MKL
 from jaxmkl.models import Bank, FeatureModels, LikelihoodModels, MetricModels, TreeModels
@@ -45,7 +45,7 @@ from jaxmkl.select import AdaptiveKernelSelection, Select
 from jaxmkl.updates import OGD, RLS
 
 LEARNED = "fixed", "full", "likelihood_diagonal", "trees"
-BANKS = "fixed", "diagonal", "full", "likelihood_diagonal", "likelihood_full", "trees"
+BANKS = "fixed", "diagonal", "full", "likelihood_diagonal", "likelihood_full", "trees", "linear"
 RELATIVE_WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of banks with a metric, in units of sqrt(D)
 
 
@@ -284,6 +284,8 @@ def expert_mkl(
       has the largest marginal likelihood (:class:`jaxmkl.models.LikelihoodModels`, 20 steps on
       500 examples).
     - "trees" has a forest that grows with the stream (:class:`jaxmkl.models.TreeModels`).
+    - "linear" has least squares (λ of .01, .1 and 1) on the inputs themselves
+      (:class:`jaxmkl.features.LinearFeatures`), for hundreds of inputs such as words of a text.
 
     The default has four of them: "fixed", "full", "likelihood_diagonal" and "trees".
 
@@ -358,5 +360,7 @@ def expert_mkl(
         models.append(LikelihoodModels(inside, by_likelihood, steps=20, examples=500))
     if "trees" in names:
         models.append(TreeModels())
+    if "linear" in names:
+        models.append(FeatureModels(Linear(), RLS((0.01, 0.1, 1.0)), LinearFeatures()))
     K = outputs_of("expert_mkl", task, num_outputs, num_classes)
     return MKL(tuple(models), aggregate, select, query, loss="squared", task=task, num_outputs=K)

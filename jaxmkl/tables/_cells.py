@@ -247,8 +247,9 @@ class Chunk(NamedTuple):
 
     def column(self, name: str, comma: bool = False) -> Cells:
         """The cells of a column; all are missing if it is not there."""
-        there = name in self.frame.columns
-        cells = self.frame[name] if there else pl.Series(name, [None] * len(self.frame), pl.Null)
+        cells = self.frame.get_column(name, default=None)  # a list of names would be quadratic
+        if cells is None:
+            cells = pl.Series(name, [None] * len(self.frame), pl.Null)
         of = f"column {name!r}"
         return Cells(
             cells,
@@ -265,10 +266,30 @@ class Chunk(NamedTuple):
         styles = (self.column(name).style for name in names)
         return any(style is not None and style.written.decimal == "," for style in styles)
 
+    def plain_numbers(self, names: Sequence[str]) -> tuple[list[str], np.ndarray]:
+        """The columns among these whose cells are all finite numbers without signs, at once.
+
+        Returns:
+          their names, and the numbers (n, names) float64, as :meth:`Cells.numbers` reads them.
+        """
+        schema, none = self.frame.schema, np.zeros((len(self.frame), 0))
+        if any(number_in(word) is not None for word in self.missing):
+            return [], none
+        dtypes = ((name, schema.get(name)) for name in names)
+        some = [name for name, of in dtypes if of == pl.String or (of and of.is_numeric())]
+        if not some or self.frame.is_empty():
+            return [], none
+        # by their places, as a name like ^a$ would be a pattern
+        cells = self.frame[some].select(pl.all().cast(pl.Float64, strict=False))
+        found = cells.to_numpy()
+        plain = np.isfinite(found).all(axis=0)
+        return [some[at] for at in np.flatnonzero(plain)], found[:, plain]
+
     def require(self, *names: str) -> None:
         """Refuse names that are none of a column."""
+        known_names = set(self.frame.columns)
         for name in names:
-            if name not in self.frame.columns:
+            if name not in known_names:
                 known = f"its columns are {shown(self.frame.columns, 100)}"
                 raise ValueError(f"{self.source}: has no column {name!r}; {known}")
 

@@ -4,8 +4,8 @@ import dataclasses
 import json
 import math
 from collections.abc import Collection, Mapping, Sequence
-from functools import cached_property
-from typing import Any, NamedTuple, TypeVar, get_origin, get_type_hints
+from functools import cache, cached_property
+from typing import Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 import polars as pl
@@ -13,7 +13,7 @@ import polars as pl
 from jaxmkl._checks import input_bound, shown
 from jaxmkl.tables import _kinds
 from jaxmkl.tables._cells import Chunk
-from jaxmkl.tables._decide import Decision, kind_of, sentences
+from jaxmkl.tables._decide import Decision, kind_of, plainly_numbers, sentences
 from jaxmkl.tables._kinds import KINDS, Kind
 from jaxmkl.tables._target import Target, target_name, target_of
 
@@ -67,7 +67,8 @@ class Columns:
                               a feature that tells which
         true/false, yes/no    1 and 0
         up to 50 words        ``categories``: a 0/1 feature for each; others are zeros
-        more, or free text    ``text``: its words hashed to 32 features
+        more, or free text    ``text``: TF-IDF of up to 512 words of these rows, which most of
+                              them have (``text:2048``: of so many)
         dates and times       time since the first; turns of day, week and year
         ====================  ===============================================================
 
@@ -83,8 +84,8 @@ class Columns:
           task: "regression" or "classification"; by default numbers of more than two values are
             regression.
           drop: columns to leave out.
-          as_: kinds by the names of columns: "number", "boolean", "categories", "text", "time",
-            or a form of time as ``%d/%m/%Y``.
+          as_: kinds by the names of columns: "number", "boolean", "categories", "text", "text:N"
+            of N words, "time", or a form of time as ``%d/%m/%Y``.
           keep: whether numbers stay that are constant or name the rows.
           supervised: False where there is no target.
           notes: the first of the notes.
@@ -100,8 +101,12 @@ class Columns:
         ('colour=blue', 'colour=red', 'length', 'length is missing')
         """
         said, wanted, of = list(notes), dict(as_ or {}), None
-        names, comma = first.frame.columns, first.has_decimal_commas
+        names, drop = first.frame.columns, {*drop}
         first.require(*drop, *wanted)
+        free = [name for name in names if name not in drop and name not in wanted]
+        plain = plainly_numbers(first, free, keep)
+        rest = [first.frame.get_column(name) for name in names if name not in plain]
+        comma = first._replace(frame=pl.DataFrame(rest)).has_decimal_commas
         if supervised:
             label = target_name(
                 [name for name in names if name not in drop] or names, target, said
@@ -116,7 +121,7 @@ class Columns:
         found = [
             Decision(_kinds.LeftOut(name), f"column {name!r} left out, as asked")
             if name in drop
-            else kind_of(first.column(name, comma), wanted.get(name), keep)
+            else plain.get(name) or kind_of(first.column(name, comma), wanted.get(name), keep)
             for name in names
         ]
         said += sentences(found)
@@ -153,10 +158,30 @@ class Columns:
         return np.cumsum([len(kind.features) for kind in self.kinds], dtype=int)
 
     @cached_property
+    def _plain(self) -> dict[str, int]:
+        """The columns of numbers as they stand, and the place of each."""
+        ends = zip(self._ends.tolist(), self.kinds, strict=True)
+        return {
+            kind.name: end - 1
+            for end, kind in ends
+            if isinstance(kind, _kinds.Number) and not kind.missing and kind.is_plain
+        }
+
+    @cached_property
     def _filled(self) -> np.ndarray:
         """The places of the features that may have gaps (F,)."""
         ends = zip(self._ends, self.kinds, strict=True)
         return np.array([end - len(kind.features) for end, kind in ends if kind.filled], int)
+
+    @cached_property
+    def of_words(self) -> tuple[tuple[int, int], ...]:
+        """The ranges of features that are words of texts, which need no scaling."""
+        ends = zip(self._ends.tolist(), self.kinds, strict=True)
+        return tuple(
+            (end - len(kind.features), end)
+            for end, kind in ends
+            if isinstance(kind, _kinds.Text) and kind.words
+        )
 
     @cached_property
     def starts(self) -> np.ndarray:
@@ -181,8 +206,13 @@ class Columns:
           ValueError: a cell is not of its column's kind.
         """
         chunk = self._own(chunk)
-        parts = (kind.encode(chunk.column(kind.name)) for kind in self.kinds)
-        X = np.concatenate([np.zeros((len(chunk.frame), 0)), *parts], axis=1)
+        X = np.empty((len(chunk.frame), len(self.features)))
+        plain, found = chunk.plain_numbers([*self._plain])
+        X[:, [self._plain[name] for name in plain]] = found
+        done = {*plain}
+        for kind, end in zip(self.kinds, self._ends.tolist(), strict=True):
+            if kind.features and kind.name not in done:
+                X[:, end - len(kind.features) : end] = kind.encode(chunk.column(kind.name))
         numbers, known = X[:, self._filled], np.stack(fills)[:, None]  # (2, 1, F)
         gaps = np.isnan(numbers)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -224,9 +254,13 @@ class Columns:
 
         X (n, D) are the :meth:`inputs` of the chunk; :meth:`losses` says what becomes of them.
         """
-        chunk = self._own(chunk)
-        parts = zip(self.kinds, np.split(X, self._ends[:-1], axis=1), strict=True)
-        return np.array([kind.unseen(chunk.column(kind.name), x) for kind, x in parts], int)
+        chunk, found = self._own(chunk), np.zeros(len(self.kinds), int)
+        ends = self._ends.tolist()
+        for at, kind in enumerate(self.kinds):
+            if type(kind).unseen is not Kind.unseen:
+                of_kind = X[:, ends[at] - len(kind.features) : ends[at]]
+                found[at] = kind.unseen(chunk.column(kind.name), of_kind)
+        return found
 
     def losses(self, unseen: np.ndarray) -> list[str]:
         """Say a sentence for each column with :meth:`unseen` cells, by their counts."""
@@ -327,16 +361,21 @@ def _refuse_large(chunk: Chunk, is_large: np.ndarray, names: Sequence[str]) -> N
 
 def _of_json(cls: type[T], fields: dict[str, Any]) -> T:
     value = cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()})
-    for name, kind in get_type_hints(cls).items():
+    for name, kind in _hints(cls).items():  # type: ignore[arg-type]
         if name in fields and not _is_a(kind, getattr(value, name)):
             raise TypeError(f"{cls.__name__}: {name} cannot be {fields[name]!r}")
     return value
 
 
+@cache
+def _hints(cls: Any) -> dict[str, Any]:
+    return get_type_hints(cls)
+
+
 def _is_a(kind: Any, value: object) -> bool:
     """Whether a value is of the type that a field is annotated with."""
     if get_origin(kind) is tuple:
-        return isinstance(value, tuple) and all(isinstance(item, str) for item in value)
+        return isinstance(value, tuple) and all(_is_a(get_args(kind)[0], item) for item in value)
     if kind is float:
         return isinstance(value, int | float) and math.isfinite(value)
     return isinstance(value, kind) and isinstance(value, bool) == (kind is bool)

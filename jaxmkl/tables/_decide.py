@@ -2,18 +2,21 @@
 
 import math
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from jaxmkl._checks import shown
+from jaxmkl._pytree import require
 from jaxmkl.tables import _kinds
 from jaxmkl.tables._cells import (
     CLOCKS,
     GROUPED,
     MOSTLY,
     Cells,
+    Chunk,
     Written,
     forms_of,
     instants,
@@ -51,10 +54,29 @@ def kind_of(cells: Cells, wanted: str | None = None, keep: bool = False) -> Deci
         return next(found for rule in RULES if (found := rule(cells, keep)) is not None)
     if "%" in wanted:
         return _time(cells, wanted)
+    if number := re.fullmatch(r"text:(\d+)", wanted):
+        return _text(cells, int(number[1]))
     if wanted not in AS_WANTED:
-        text = f"the kind must be one of {', '.join(AS_WANTED)}, or a form of time as %d.%m.%Y"
+        text = f"the kind must be one of {', '.join(AS_WANTED)}, text:NUMBER of words, or a form "
+        text += "of time as %d.%m.%Y"
         raise ValueError(f"column {cells.name!r}: {text}; got {wanted!r}")
     return AS_WANTED[wanted](cells)
+
+
+def plainly_numbers(chunk: Chunk, names: Sequence[str], keep: bool) -> dict[str, Decision]:
+    """Decide at once on the columns that :func:`kind_of` would take for numbers as they stand."""
+    plain, found = chunk.plain_numbers(names)
+    if not keep and len(found) > 1:
+        varied = found.min(axis=0) < found.max(axis=0)
+        whole = (found == np.round(found)).all(axis=0)
+        counts = (np.abs(np.diff(found, axis=0)) == 1).all(axis=0)
+        named = np.array([NAMES_ROWS.search(name) is not None for name in plain], bool)
+        sure = varied & ~(whole & (counts | named))
+    else:
+        sure = np.ones(len(plain), bool)
+    starts = zip(plain, found[0].tolist() if len(found) else (), sure.tolist(), strict=False)
+    return {name: Decision(_kinds.Number(name, start), "") for name, start, is_sure in starts
+            if is_sure}  # fmt: skip
 
 
 # --- rules: the first one that does not return None decides --------------------------------------
@@ -194,10 +216,16 @@ def _categories(cells: Cells) -> Decision:
     return Decision(_kinds.Categories(name, tuple(values)), f"column {name!r} holds words: {text}")
 
 
-def _text(cells: Cells) -> Decision:
-    kind, distinct = _kinds.Text(cells.name), cells.flat.drop_nulls().n_unique()
-    text = f"text of {distinct} values in the first rows: its words hashed to {kind.width}"
-    return Decision(kind, f"column {kind.name!r} holds {text} features")
+def _text(cells: Cells, most: int = _kinds.WORDS) -> Decision:
+    wanted, given = f"a number of words from 1 to {_kinds.MOST_PLACES}", f"text:{most}"
+    require(1 <= most <= _kinds.MOST_PLACES, f"column {cells.name!r}", "the kind", given, wanted)
+    known = cells.words.drop_nulls()
+    words, idf = _kinds.vocabulary(known, most)
+    if not words:
+        return _left_out(cells, "has no value in the first rows", "")
+    kind = _kinds.Text(cells.name, len(words), words, idf)
+    text = f"text of {known.n_unique()} values in the first rows: {len(words)} words"
+    return Decision(kind, f"column {kind.name!r} holds {text} are features, by TF-IDF")
 
 
 def _time(cells: Cells, form: str | None) -> Decision:

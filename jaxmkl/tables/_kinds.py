@@ -9,6 +9,8 @@ import functools
 import hashlib
 import math
 import re
+from collections import Counter
+from collections.abc import Iterable
 from typing import ClassVar
 
 import numpy as np
@@ -22,6 +24,8 @@ TURNS = {"day": 86400.0, "week": 7 * 86400.0, "year": 365.25 * 86400.0}  # secon
 UNITS = {"days": 86400.0, "hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
 MOST_PLACES = 2**16  # to which words are hashed
 MISSING_CATEGORY = "?"
+WORDS = 512  # of a text, by default, that have a feature
+SHORT = 3  # words of a text that counts as one
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,6 +66,11 @@ class Number(Written, Kind):
     missing: bool = False
     kind = "number"
     filled = True
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the numbers have a decimal point and no other signs."""
+        return (self.decimal, self.thousands, self.percent, self.unit) == (".", "", False, "")
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -129,32 +138,104 @@ class Categories(Kind):
 
 @dataclasses.dataclass(frozen=True)
 class Text(Kind):
-    """Text of many values: each word adds ±1/sqrt(words) at one of ``width`` places, by its hash.
+    """Text of many values, as the words that it has: TF-IDF over those of the first rows.
 
-    The hash is BLAKE2 of the word in small letters, the same on every machine.
+    A cell in which the word w occurs n_w times has at its place
+
+        (1 + log n_w) idf_w c,      c such that the features of the cell have the norm sqrt(F)
+
+    so that the mean of the F squares is 1, as it is of standardised columns. Words are in small
+    letters; a cell of one to three words counts as a word, too, as which it is a category. Other
+    words count for nothing, and a cell without any is all zeros, as one that is missing.
+
+    Without ``words`` (in files of older versions) each word adds ±1/sqrt(words) at one of
+    ``width`` places, by its hash: BLAKE2, the same on every machine.
     """
 
     width: int = 32
+    words: tuple[str, ...] = ()
+    """The F words that have a feature."""
+    idf: tuple[float, ...] = ()
+    """Their weights, 1 + log of (1 + rows) / (1 + rows that have the word)."""
     kind = "text"
+    lost = (
+        "hold no word that the first rows had often enough: all zeros; look at more rows before "
+        "(--first), or keep more words (--as {name}=text:1024)"
+    )
 
     def __post_init__(self) -> None:
         good = 1 <= self.width <= MOST_PLACES
         require(good, self, "width", self.width, f"from 1 to {MOST_PLACES}")
+        good = len(self.idf) == len(self.words)
+        require(good, self, "idf", f"{len(self.idf)} weights", "as many as words")
 
     @property
     def features(self) -> tuple[str, ...]:
+        if self.words:
+            return tuple(f"{self.name}: {word}" for word in self.words)
         return tuple(f"{self.name} #{place}" for place in range(self.width))
 
     def encode(self, cells: Cells) -> np.ndarray:
         texts = cells.words.drop_nulls().unique(maintain_order=True)
-        rows = np.zeros((1 + len(texts), self.width))  # the first is that of missing cells
+        # the first row is that of missing cells
+        rows = np.zeros((1 + len(texts), len(self.words) or self.width))
         for row, text in enumerate(texts, 1):
-            words = re.findall(r"\w+", text.lower()) or [text]
-            for word in words:
-                place, sign = hashed(word, self.width)
-                rows[row, place] += sign / math.sqrt(len(words))
+            if not self.words:
+                words = re.findall(r"\w+", text.lower()) or [text]
+                for word in words:
+                    place, sign = hashed(word, self.width)
+                    rows[row, place] += sign / math.sqrt(len(words))
+                continue
+            for word, number in words_of(text).items():
+                place = self._places.get(word, -1)
+                if place >= 0:
+                    rows[row, place] = (1.0 + math.log(number)) * self.idf[place]
+        if self.words:
+            norms = np.sqrt(np.square(rows).sum(axis=1, keepdims=True) / rows.shape[1])
+            np.divide(rows, norms, out=rows, where=norms > 0)
         index = dict(zip(texts, range(1, len(rows)), strict=True))
         return rows[cells.words.replace_strict(index, default=0, return_dtype=pl.Int64).to_numpy()]
+
+    @functools.cached_property
+    def _places(self) -> dict[str, int]:
+        return {word: place for place, word in enumerate(self.words)}
+
+    def unseen(self, cells: Cells, features: np.ndarray) -> int:
+        given = cells.values.is_not_null().to_numpy()
+        return int((given & ~features.any(axis=1)).sum()) if self.words else 0
+
+
+def words_of(text: str) -> dict[str, int]:
+    """Count the words of a text, in small letters; a short text counts as a word, too.
+
+    >>> words_of("To be, or not to be"), words_of("New York")
+    ({'to': 2, 'be': 2, 'or': 1, 'not': 1}, {'new': 1, 'york': 1, 'new york': 1})
+    """
+    found = re.findall(r"\w+", text.lower()) or [text]
+    counts = dict[str, int]()
+    for word in found:
+        counts[word] = counts.get(word, 0) + 1
+    if 1 < len(found) <= SHORT:
+        counts[" ".join(found)] = 1
+    return counts
+
+
+def vocabulary(texts: Iterable[str], most: int) -> tuple[tuple[str, ...], tuple[float, ...]]:
+    """Choose the words of texts that have a feature, and their weights.
+
+    They are the ``most`` words that the most texts have, in the order of the alphabet. Beyond
+    half of ``most`` none is taken that only one text has.
+
+    >>> vocabulary(["a tree", "a bush", "the tree"], 2)[0]
+    ('a', 'tree')
+    """
+    found, rows = Counter[str](), 0
+    for text in texts:
+        found.update(words_of(text).keys())
+        rows += 1
+    ranked = sorted(found, key=lambda word: (-found[word], word))[:most]
+    kept = sorted(word for at, word in enumerate(ranked) if found[word] > 1 or at < most // 2)
+    return tuple(kept), tuple(1.0 + math.log((1 + rows) / (1 + found[word])) for word in kept)
 
 
 @functools.lru_cache(maxsize=2**16)

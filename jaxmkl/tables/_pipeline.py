@@ -80,7 +80,8 @@ class Pipeline:
           ValueError: none of the pipeline's columns is there.
         """
         columns, wanted = self.columns, self.columns.names
-        missing = [name for name in wanted if name not in names]
+        given = set(names)
+        missing = [name for name in wanted if name not in given]
         known = {part.name for part in (*columns.kinds, columns.target) if part is not None}
         if len(missing) == len(wanted):
             text = f"the pipeline knows {shown(wanted, 20)}, of which none is among the columns"
@@ -131,7 +132,8 @@ class Pipeline:
             unseen = np.zeros(len(self.columns.kinds), int)
             for chunk in table.chunks(AT_ONCE):
                 X, _ = self.columns.inputs(chunk, self.fills, learn=False)
-                there = [kind.name in chunk.frame.columns for kind in self.columns.kinds]
+                given = set(chunk.frame.columns)
+                there = [kind.name in given for kind in self.columns.kinds]
                 unseen += there * self.columns.unseen(chunk, X)
                 said = self.learner.predict_many(self.state, X)
                 yield chunk, jax.tree.map(np.asarray, said)

@@ -12,11 +12,19 @@ from jaxmkl.wrappers.metric import LearnedMetric, learned_metric
 from jaxmkl.wrappers.one_vs_rest import OneVsRest, one_vs_rest
 from jaxmkl.wrappers.predictive import Predictive, predictive
 from jaxmkl.wrappers.probabilities import Probabilities, probabilities
-from jaxmkl.wrappers.scaled import RunningMoments, RunningRanks, ScaledInputs, Scaler, scaled
+from jaxmkl.wrappers.scaled import (
+    AllBut,
+    RunningMoments,
+    RunningRanks,
+    ScaledInputs,
+    Scaler,
+    scaled,
+)
 from jaxmkl.wrappers.targets import ScaledTargets, scaled_targets
 from jaxmkl.wrappers.wrapper import OnBlocks, OneByOne, Wrapper, WrapperState, layers
 
 __all__ = [
+    "AllBut",
     "Delayed",
     "Intervals",
     "LabelBudget",

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax import Array
 from jax.typing import DTypeLike
@@ -191,6 +192,46 @@ class RunningRanks(Scaler):
         (place, x), seen = aux, jnp.asarray(seen)
         sample = state.sample.at[jnp.where(seen, place, self.capacity)].set(x, mode="drop")
         return RunningRanksState(state.key, count_on(state.num_seen, seen), sample)
+
+
+@pytree.dataclass
+class AllBut(Scaler):
+    """Another scaler for all inputs but some, which stay as they are.
+
+    Args:
+      scaler: the scaler of the others.
+      ranges: pairs of the first place of a range and the place behind its last (static).
+
+    Raises:
+      ValueError: if ``ranges`` are not such pairs.
+
+    >>> scaler = AllBut(RunningMoments(), ((1, 3),))
+    >>> state = scaler.init(jax.random.key(0), 3, jnp.float32)
+    >>> scaler.predict(state, jnp.array([5.0, 6.0, 7.0]))[0]
+    Array([0., 6., 7.], dtype=float32)
+    """
+
+    scaler: Scaler = pytree.part(Scaler, "a scaler, as RunningMoments()")
+    ranges: tuple[tuple[int, int], ...] = pytree.static()
+
+    def __post_init__(self) -> None:
+        ranges = tuple((int(first), int(end)) for first, end in self.ranges)
+        good = all(0 <= first < end for first, end in ranges)
+        pytree.require(good, self, "ranges", self.ranges, "pairs (first, end), 0 <= first < end")
+        vars(self)["ranges"] = ranges
+
+    def init(self, key: Array, num_inputs: int, dtype: DTypeLike) -> PyTree:
+        return self.scaler.init(key, num_inputs, dtype)
+
+    def predict(self, state: PyTree, x: Array) -> tuple[Array, PyTree]:
+        z, aux = self.scaler.predict(state, x)
+        stay = np.zeros(len(x), bool)
+        for first, end in self.ranges:
+            stay[first:end] = True
+        return jnp.where(stay, x, z), aux
+
+    def update(self, state: PyTree, aux: PyTree, seen: Array) -> PyTree:
+        return self.scaler.update(state, aux, seen)
 
 
 @pytree.dataclass

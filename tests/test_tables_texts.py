@@ -1,0 +1,170 @@
+"""Texts become words: as scikit-learn weighs them, and mistakes beside its bag of words."""
+
+import ast
+import sysconfig
+from pathlib import Path
+
+import jax
+import numpy as np
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.linear_model import SGDClassifier
+
+import jaxmkl
+from jaxmkl.evaluate import candidates
+from jaxmkl.tables import Columns, open_table
+from jaxmkl.wrappers import AllBut, layers
+
+PATTERN = r"(?u)\w+"
+
+
+def texts_of(seed, num_words, num_classes, rows, length, spread):
+    """Texts of random words, each class with frequencies of its own, and their classes."""
+    draws = np.random.default_rng(seed)
+    base = 1.0 / np.arange(1, num_words + 1) if num_words > 100 else np.ones(num_words)
+    shares = base * np.exp(draws.normal(0, spread, (num_classes, num_words)))
+    shares /= shares.sum(axis=1, keepdims=True)
+    words = np.array([f"word{i}" for i in range(num_words)])
+    y = draws.integers(num_classes, size=rows)
+    lengths = 4 + draws.poisson(length, size=rows)
+    texts = [
+        " ".join(draws.choice(words, n, p=shares[k])) for n, k in zip(lengths, y, strict=True)
+    ]
+    return texts, y
+
+
+def docstrings():
+    """Docstrings of Python's own packages, and the package of each."""
+    names = "asyncio", "email", "logging", "multiprocessing", "unittest", "xml"
+    root, texts, y = Path(sysconfig.get_paths()["stdlib"]), [], []
+    for k, name in enumerate(names):
+        for path in sorted((root / name).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text())):
+                kinds = ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef
+                text = ast.get_docstring(node) if isinstance(node, kinds) else None
+                if text and "test" not in path.parts:
+                    texts.append(text)
+                    y.append(k)
+    order = np.random.default_rng(0).permutation(len(texts))
+    return [texts[i] for i in order], np.array(y)[order]
+
+
+def first_rows(cells, y=None):
+    frame = {"message": cells, "y": np.arange(len(cells)) * 0.5 if y is None else y}
+    return next(open_table(frame).chunks(len(cells)))
+
+
+@pytest.mark.parametrize("most", [60, 512])
+def test_words_are_weighed_as_scikit_learn_does(most):
+    texts, _ = texts_of(0, 200, 3, 300, 9, 1.0)
+    chunk = first_rows(texts)
+    columns = Columns.decide(chunk, "y", as_={"message": f"text:{most}"})
+    X, _ = columns.encode(chunk, columns.init())
+    words = [name.removeprefix("message: ") for name in columns.features]
+    assert len(words) <= most
+    counted = CountVectorizer(token_pattern=PATTERN).fit(texts)
+    often = np.asarray((counted.transform(texts) > 0).sum(axis=0)).ravel()
+    by_word = dict(zip(counted.get_feature_names_out(), often, strict=True))
+    if most == 60:
+        left = [by_word[word] for word in by_word if word not in words]
+        assert max(left) <= min(by_word[word] for word in words)
+    oracle = TfidfVectorizer(token_pattern=PATTERN, sublinear_tf=True, vocabulary=words)
+    assert_allclose(X, oracle.fit_transform(texts).toarray() * np.sqrt(len(words)), rtol=1e-12)
+    assert columns.of_words == ((0, len(words)),)
+    assert f"300 values in the first rows: {len(words)} words are features" in columns.notes[-1]
+    assert Columns.from_json(columns.to_json()) == columns
+
+
+def test_texts_that_the_first_rows_had_not():
+    texts, _ = texts_of(1, 29, 3, 120, 6, 1.0)
+    columns = Columns.decide(first_rows(texts), "y")
+    assert len(columns.features) == 29
+    later = first_rows(["word3 unknown", "unknown", None, "WORD3!", "?", "word3 word3"])
+    X, _ = columns.encode(later, columns.init())
+    assert_array_equal(X[[0, 3, 5]], np.eye(29)[[words.index("message: word3") for words in
+                       [columns.features] * 3]] * np.sqrt(29))  # fmt: skip
+    assert not X[[1, 2, 4]].any()
+    unseen = columns.unseen(later, X)
+    assert unseen.tolist() == [1]
+    assert "1 cells hold no word that the first rows had often enough" in columns.losses(unseen)[0]
+
+
+def test_many_categories_are_words_of_their_own():
+    draws = np.random.default_rng(0)
+    cities = [f"{a} {b}" for a in ("New", "Old", "Port") for b in "ABCDEFGHIJKLMNOPQRST"]
+    cells = draws.choice(cities, 400)
+    columns = Columns.decide(first_rows(cells), "y")
+    X, _ = columns.encode(first_rows(cells), columns.init())
+    place = {name: at for at, name in enumerate(columns.features)}
+    for row, cell in enumerate(cells[:50]):
+        present = {columns.features[at] for at in np.flatnonzero(X[row])}
+        wanted = {cell.lower(), *cell.lower().split()}
+        assert present == {f"message: {word}" for word in wanted}
+        assert X[row, place[f"message: {cell.lower()}"]] == X[row].max()  # the rarest
+
+
+def test_numbers_of_words_that_are_refused():
+    chunk = first_rows(["a b", "c d"])
+    for wrong in ("text:0", "text:1000000"):
+        with pytest.raises(ValueError, match="column 'message': the kind must be a number of"):
+            Columns.decide(chunk, "y", as_={"message": wrong})
+    with pytest.raises(ValueError, match=r"must be one of number, .* text:NUMBER of words"):
+        Columns.decide(chunk, "y", as_={"message": "text:many"})
+
+
+@pytest.mark.parametrize(
+    ("words", "settings", "banks"),
+    [((), {}, 4), (((0, 40),), {}, 4), (((0, 60),), {}, 1), (((0, 60),), {"banks": "fixed"}, 1)],
+)
+def test_models_are_linear_where_most_inputs_are_words(words, settings, banks):
+    asked = {"num_inputs": 100, "words": words}
+    (made,), notes = candidates(["expert_mkl"], "regression", 0, settings, **asked)
+    inside = list(layers(made.learner))
+    assert len(inside[-1].models) == banks
+    is_linear = banks == 1 and not settings
+    assert isinstance(inside[-1].models[0].kernels, jaxmkl.Linear) == is_linear
+    assert any("models are linear, as 60 of 100 inputs are words" in n for n in notes) == is_linear
+    scalers = [layer.scaler for layer in inside if hasattr(layer, "scaler")]
+    assert [isinstance(scaler, AllBut) for scaler in scalers] == [bool(words)]
+
+
+def mistakes(texts, y):
+    """Mistakes of one pass: ours, as the command has it, and of a bag of words."""
+    names = np.array([f"class {k}" for k in y])
+    frame = pl.DataFrame({"message": texts, "kind": names})
+    first = next(open_table(frame[:1000]).chunks(1000))
+    columns = Columns.decide(first, "kind")
+    chunk = next(open_table(frame).chunks(len(y)))
+    X, _ = columns.inputs(chunk, columns.init())
+    K, D = len(columns.classes), X.shape[1]
+    asked = {"num_inputs": D, "words": columns.of_words}
+    (made,), _ = candidates(["expert_mkl"], "classification", K, {}, **asked)
+    state = jax.jit(made.learner.init, static_argnums=1)(jax.random.key(0), D)
+    _, outputs = jaxmkl.run(made.learner, state, X, columns.targets(chunk))
+    said = np.asarray(outputs.prediction)
+    ours = said.argmax(axis=1) if K > 2 else said > 0
+    bag, known = CountVectorizer(token_pattern=PATTERN).fit_transform(texts), np.unique(y)
+    theirs, model = [known[0]], SGDClassifier(loss="log_loss", random_state=0)
+    for t in range(len(y)):
+        if t:
+            theirs.append(model.predict(bag[t : t + 1])[0])
+        model.partial_fit(bag[t : t + 1], y[t : t + 1], known)
+    return (ours != y)[1:].mean(), (theirs != y)[1:].mean()
+
+
+TEXTS = {
+    "29 words": lambda: texts_of(2, 29, 5, 2500, 5, 1.2),
+    "1,000 words": lambda: texts_of(3, 1000, 2, 2500, 12, 1.2),
+    "5,000 words": lambda: texts_of(4, 5000, 4, 2500, 12, 1.3),
+    "docstrings": docstrings,
+}
+
+
+@pytest.mark.endless
+@pytest.mark.parametrize("name", TEXTS)
+def test_mistakes_beside_a_bag_of_words(name):
+    ours, theirs = mistakes(*TEXTS[name]())
+    print(f"{name}: {ours:.4f} beside {theirs:.4f}")
+    assert ours < 1.3 * theirs
