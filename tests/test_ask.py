@@ -465,7 +465,7 @@ BAD = [
         ["t.csv", "--jsonl", "--pool", "t.csv"],
         "t.csv is neither a pipeline nor the output of select",
     ),
-    (["t.csv", "--jsonl", "--out", "t.csv"], "--out: t.csv is an input of the session"),
+    (["t.csv", "--jsonl", "--out", "t.csv"], "--out: t.csv is also named by FILE"),
     ([*NEW, "u,v", "--learner", "oks_sil"], "--learner: HypothesisSketch asks in its own way"),
     ([*NEW, "u,v,w", "--learner", "spa", "--budget", "1"], "asks for each class separately"),
     (["r.csv", "--jsonl", "--pool", "t.csv"], "r.csv: line 9 is not in t.csv"),

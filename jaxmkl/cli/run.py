@@ -14,7 +14,7 @@ from jaxmkl._files import written_whole
 from jaxmkl.cli import options, show
 from jaxmkl.cli.interrupts import Interrupts
 from jaxmkl.cli.kept import Kept
-from jaxmkl.cli.outputs import Outputs, reserved
+from jaxmkl.cli.outputs import Outputs, is_standard, reserved, standard_output
 from jaxmkl.cli.pipelines import differences, own_pipeline
 from jaxmkl.cli.play import Play, Played, Player, Progress, chunks_of
 from jaxmkl.cli.predictions import Predictions
@@ -35,6 +35,7 @@ from jaxmkl.tables import Chunk, Columns, Pipeline, Table, save_pipeline
 
 PATIENCE = 0.5  # seconds that an interrupted chunk has to end by itself, once others are played
 SORTED = 0.9  # kappa of the last label, from which on a table is said to look sorted
+OUTPUTS = "checkpoint", "predictions", "save", "json", "report"
 # what a pipeline has
 OWN = "target", "task", "learner", "set", "drop", "as_", "labels", "density"
 
@@ -60,7 +61,8 @@ def add_to(commands: Any) -> None:
     add("--skip", type=options.natural, default=0, metavar="N", help="rows to skip at the start")
     add("--save", type=Path, metavar="PIPELINE", help="save the learner with the least error")
     add("--from", dest="from_", type=Path, metavar="PIPELINE", help="continue a saved pipeline")
-    add("--predictions", type=Path, metavar="OUT", help="write the predictions, as CSV")
+    add("--predictions", type=Path, metavar="OUT", help="write the predictions, as CSV; - is "
+        "standard output here, for --json and for --report")  # fmt: skip
     add("--checkpoint", type=Path, metavar="FILE", help="save the run there, and resume "
         "it if it is started again, whatever stopped it")  # fmt: skip
     add("--every", type=options.interval, metavar="N|Nm", help="rows, or minutes such as 5m, "
@@ -74,9 +76,13 @@ def add_to(commands: Any) -> None:
 def command(given: Namespace) -> int:
     """Run the command; return 1 if a file could not be written. An interrupt ends it early."""
     show.needs_rich(*["matplotlib"] * (given.report is not None))
+    inputs = {"FILE": given.file, "--from": given.from_}
+    outputs_of = {f"--{name}": getattr(given, name) for name in OUTPUTS}
+    text = "--predictions", "--json", "--report"
+    beside, replaces = {"--checkpoint": (".before",)}, {"--save": ("--from",)}
     with (
         Interrupts() as interrupts,
-        reserved(given) as outputs,
+        reserved(inputs, outputs_of, text=text, beside=beside, replaces=replaces) as outputs,
         contextlib.closing(Run(given, interrupts, outputs)) as run,
     ):
         try:
@@ -191,6 +197,9 @@ class Run:
         """Write the results to every file that can be written, and show the table."""
         given, play, outputs = self.given, self._play, self.outputs
         play.now = play.now._replace(seconds=time.perf_counter() - self._began)
+        if self._written is not None and self._goes_well:
+            with outputs.writing("predictions"):
+                self._written.check()
         if self._kept is not None and self._goes_well:
             with outputs.writing("checkpoint"):
                 self._kept.close(play, self._written)
@@ -211,15 +220,21 @@ class Run:
 
             with outputs.writing("report"):
                 said.append(_text(given.report, page(results), "report"))
-        show.table(results)
+        # what is said stands apart from a file that goes to standard output
+        aside = sys.stderr if any(map(is_standard, outputs.paths.values())) else sys.stdout
+        show.table(results, aside)
         for sentence in said:
-            print(sentence)
+            show.line(sentence, aside)
         if interrupted:
-            print(_goes_on(given, play, outputs), file=sys.stderr)
+            show.aside(_goes_on(given, play, outputs))
 
 
 def _text(path: Path, text: str, what: str) -> str:
     """Write a text, and return a sentence that says where it is."""
+    if is_standard(path):
+        (file := standard_output()).write(text)
+        file.flush()
+        return f"{what}: standard output"
     with written_whole(path) as file:
         file.write(text.encode("utf-8", "backslashreplace"))
     return f"{what}: {path}"
