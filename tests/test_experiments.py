@@ -306,7 +306,10 @@ def test_examples_in_docstrings():
         (["amkl", "--data", "data", "--json", "data/naval.npz"], "--json: data/naval.npz is also"),
         (["tour", "--json", "data"], "--json: data is not a file"),
         (["tour", "--plots", "figures.json"], "--plots: figures.json is not a folder"),
-        (["tour", "--plots", "plots", "--json", "plots/a.png"], "--plots: plots/a.png is also nam"),
+        (
+            ["tour", "--plots", "plots", "--json", "plots/a.png"],
+            "--plots: plots/a.png is also nam",
+        ),
         (["report", "figures.json", "--out", "hard.json"], "--out: hard.json is also named by FI"),
         (["report", "page.html"], "--out: page.html is also named by FILE"),
     ],

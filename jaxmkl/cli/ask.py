@@ -54,7 +54,6 @@ import contextlib
 import hashlib
 import math
 import sys
-import zipfile
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
@@ -63,6 +62,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 
 from jaxmkl import Learner
+from jaxmkl._archive import is_archive_of
 from jaxmkl._types import PyTree
 from jaxmkl.cli import options, show
 from jaxmkl.cli.interrupts import Interrupts
@@ -144,7 +144,8 @@ def _begun(given: Namespace, out: Path) -> tuple[Journal, Labelling]:
     """The session, after all that its journal holds."""
     from jaxmkl.tables import open_table
 
-    pipeline = own_pipeline(given.file, given, OWN) if _is_pipeline(given.file) else None
+    is_pipeline = is_archive_of(given.file, "header.npy")
+    pipeline = own_pipeline(given.file, given, OWN) if is_pipeline else None
     if pipeline is not None and given.pool is None:
         wanted = "name the table to ask about with --pool FILE"
         raise UsageError(f"{given.file} is a pipeline; {wanted}")
@@ -167,15 +168,6 @@ def _begun(given: Namespace, out: Path) -> tuple[Journal, Labelling]:
         labelling = Labelling(rows, learner, state, journal, is_pool=is_pool, ranking=ranking)
         stack.pop_all()  # all went well: the journal stays open
     return journal, labelling
-
-
-def _is_pipeline(path: str) -> bool:
-    """Whether a file is a pipeline; one that is damaged beyond that is refused as a table."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return "header.npy" in archive.namelist()
-    except Exception:  # zipfile raises several kinds of errors
-        return False
 
 
 def _whole_table(opened: Callable[..., "Table"], path: str, **how: Any) -> "Chunk":

@@ -5,12 +5,11 @@ import json
 import zipfile
 from argparse import Namespace
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from jaxmkl._archive import Archive
+from jaxmkl._archive import Archive, damage
 from jaxmkl._files import written_whole
 from jaxmkl._version import __version__
 from jaxmkl.checkpoint import arrays_of, packed, tree_of, unpacked
@@ -147,16 +146,14 @@ def _write(path: str, header: Mapping[str, object], play: Play) -> None:
 
 def _read(path: str) -> tuple[dict[str, Any], dict[str, np.ndarray], list[bytes]]:
     """Read the header, the progress and the checkpoints of the players."""
-    try:
-        archive = zipfile.ZipFile(io.BytesIO(Path(path).read_bytes()))
-        header = json.loads(archive.read("run.json"))
+    with open(path, "rb") as file, damage(f"--checkpoint: {path} is not a readable checkpoint"):
+        archive = Archive(file)
+        header = json.loads(archive.content("run.json"))
         known, states, tree = header["format"], [], {}
         if known == FORMAT:
-            of_play = Archive(io.BytesIO(archive.read("play.npz")))
+            of_play = Archive(io.BytesIO(archive.content("play.npz")))
             tree = {key: of_play.read(key) for key in of_play.keys}
-            states = [archive.read(f"{i}.npz") for i in range(header["players"])]
-    except Exception as error:  # zipfile and zlib raise several kinds
-        raise ValueError(f"--checkpoint: {path} is not a readable checkpoint: {error}") from None
+            states = [archive.content(f"{i}.npz") for i in range(header["players"])]
     if known != FORMAT:
         text = f"{path} has the format {known!r}, written by jaxmkl {header.get('jaxmkl')}"
         here = f"this is {__version__}, which reads {FORMAT!r}"
