@@ -14,16 +14,16 @@ from jaxmkl._files import written_whole
 from jaxmkl._version import __version__
 from jaxmkl.checkpoint import arrays_of, packed, tree_of, unpacked
 from jaxmkl.cli import options
-from jaxmkl.cli.play import Play, Player
+from jaxmkl.cli.play import BadRow, Play, Player
 from jaxmkl.cli.predictions import Predictions
 from jaxmkl.evaluate import UsageError
 from jaxmkl.streaming.checkpoints import LastTwo
 from jaxmkl.tables import Columns
 
-FORMAT = "jaxmkl run 4"
+FORMAT = "jaxmkl run 5"
 EVERY = {"minutes": 5.0}
 # options that do not change the run
-OTHERS = *options.OF_THE_LINE, "checkpoint", "every", "save", "json", "report"
+OTHERS = *options.OF_THE_LINE, "checkpoint", "every", "save", "json", "report", "bad_rows"
 
 
 class Kept:
@@ -93,16 +93,17 @@ class Kept:
             found = unpacked(io.BytesIO(state), str(self.path), player.learner)[1]
             player.now = now._replace(state=found)
         play.warned |= dict.fromkeys(header["warned"])
-        self._last.begin(play.now.num_rows)
+        play.bad = tuple(BadRow(*row) for row in header["bad"])
+        self._last.begin(_passed(play))
 
     def offer(self, play: Play, predictions: Predictions | None) -> None:
         """Write a checkpoint if one is due."""
-        if self._last.is_due(play.now.num_rows):
+        if self._last.is_due(_passed(play)):
             self._write(play, predictions)
 
     def close(self, play: Play, predictions: Predictions | None) -> None:
         """Write a last checkpoint, if anything was played since the one before."""
-        if play.now.num_rows != self._last.stands_at:
+        if _passed(play) != self._last.stands_at:
             self._write(play, predictions)
 
     def _write(self, play: Play, predictions: Predictions | None) -> None:
@@ -113,13 +114,18 @@ class Kept:
             "columns": play.columns.to_json(),
             "players": len(_players(play)),
             "warned": list(play.warned),
+            "bad": play.bad,
             "predictions": 0 if predictions is None else predictions.length(),
         }
-        self._last.write(play.now.num_rows, lambda path: _write(path, header, play))
+        self._last.write(_passed(play), lambda path: _write(path, header, play))
 
 
 def _option(name: str) -> str:
     return "FILE" if name == "file" else f"--{name.strip('_')}"
+
+
+def _passed(play: Play) -> int:
+    return play.now.num_rows + play.now.num_bad
 
 
 def _players(play: Play) -> list[Player]:
