@@ -5,11 +5,12 @@ tables are its own, those as published, as "raker (as published)", and all of ja
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from jaxmkl.command_line import Parser, count, names, setting
+from jaxmkl.command_line import STANDARD, Named, Parser, count, names, refuse_clashes, setting
 from jaxmkl.evaluate import UsageError
 
 from . import bench, page, results, tour
@@ -93,13 +94,45 @@ def options_of(arguments: Sequence[str]) -> Options:
     return Options(**values)
 
 
+def check_files(options: Options) -> None:
+    """Refuse files to write that the command also reads, or that cannot be written.
+
+    Raises:
+        UsageError: if that is so; nothing has been played or written then.
+    """
+    given, files = options.file, list[Named]()
+    if options.command == "report" and given is not None:
+        files += [Named("FILE", given), Named("--out", options.out or _page(given), True)]
+    elif options.command == "results" and given is not None:
+        files += [Named("--json", given, True), Named("its page", _page(given), True)]
+        files += [Named("its tables", given.with_name("RESULTS.md"), True)]
+    elif options.json is not None:
+        files.append(Named("--json", options.json, True))
+    for name, path in ((file.name, Path(file.path)) for file in files if file.is_written):
+        if path.is_dir():
+            raise UsageError(f"{name}: {path} is not a file")
+    folder = options.data or os.environ.get("JAXMKL_DATA")
+    files += [Named("--data", path) for path in Path(folder).glob("*.npz")] if folder else []
+    if options.plots is not None:
+        if options.plots.exists() and not options.plots.is_dir():
+            raise UsageError(f"--plots: {options.plots} is not a folder")
+        files += [Named("--plots", path, True) for path in options.plots.glob("*.png")]
+    refuse_clashes(files)
+
+
+def _page(path: Path) -> Path:
+    return path.with_suffix(".html")
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit status: 0, or 2 if the request cannot be met."""
     try:
         if arguments[:1] == ["run"]:
             raise UsageError(f"one's own data: {' '.join(['jaxmkl', *arguments])}")
         options = options_of(arguments)
-        report = Report(" ".join(["python -m experiments", *arguments]), options.plots)
+        check_files(options)
+        aside = str(options.json) == STANDARD
+        report = Report(" ".join(["python -m experiments", *arguments]), options.plots, aside)
         jobs = {"tour": tour.run, "bench": bench.run, "report": page.run, "results": results.run}
         if options.command in IN_PARTS:
             run_paper(IN_PARTS[options.command], options, report)

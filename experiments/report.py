@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from jaxmkl.command_line import STANDARD
 from jaxmkl.evaluate import Row, decimals, figure, lines, plain
 from jaxmkl.evaluate.drawings import Panel, drawing
 
@@ -21,12 +22,13 @@ NARROWEST = 160  # columns of a table if there is no terminal
 class Report:
     """The report of one command, which collects its rows and shows them."""
 
-    def __init__(self, command: str, plots: Path | None = None) -> None:
+    def __init__(self, command: str, plots: Path | None = None, aside: bool = False) -> None:
         self.command = command
         self.plots = plots
         self.rows: list[Row] = []
-        width = None if Console().is_terminal else NARROWEST
-        self.console = Console(highlight=False, width=width)
+        # on standard error, if standard output has the figures
+        width = None if Console(stderr=aside).is_terminal else NARROWEST
+        self.console = Console(highlight=False, width=width, stderr=aside)
 
     def say(self, text: str) -> None:
         """Print one plain line."""
@@ -138,10 +140,14 @@ class Report:
             self.say("")
 
     def write_json(self, path: Path) -> None:
-        """Write ``{"command", "rows"}`` to a file."""
+        """Write ``{"command", "rows"}`` to a file, or for "-" to standard output."""
         content = {"command": self.command, "rows": [plain(row._asdict()) for row in self.rows]}
+        text = json.dumps(content, indent=1, allow_nan=False) + "\n"
+        if str(path) == STANDARD:
+            print(text, end="")
+            return
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n")
+        path.write_text(text)
         self.say(f"{len(self.rows)} rows written to {path}")
 
     def plot(self, name: str, panels: Sequence[Panel]) -> None:

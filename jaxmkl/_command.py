@@ -1,6 +1,8 @@
-"""The imports of the command take a second: an interrupt amid them ends it, without a traceback.
+"""An interrupt ends the command at once, without a traceback, wherever nothing else handles it.
 
-So does one while Python ends, which alone would lose it and return 0.
+Python would raise it in whatever runs then: amid the imports, which take a second, in a callback
+of the garbage collector, where JAX discards it, or while Python ends, which would return 0.
+:class:`jaxmkl.cli.interrupts.Interrupts` handles it where there is something to clean up.
 
 This module is imported before all others.
 """
@@ -21,12 +23,6 @@ def _is_command() -> bool:
 
 def _end(*_: object) -> None:
     os._exit(128 + signal.SIGINT)
-
-
-def imported() -> None:
-    """All is imported: interrupts are what they are elsewhere."""
-    if signal.getsignal(signal.SIGINT) is _end:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def ends_at_once() -> None:

@@ -3,6 +3,7 @@
 Functions that gather arrays, or wait, must be called by all processes.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -127,3 +128,20 @@ def by_one_process(action: str, act: Callable[[], None]) -> None:
         raise failure
     if failed:
         raise OSError(f"{action}: the first process could not write the file; it says why")
+
+
+def failure(error: BaseException) -> str:
+    """The sentence on an error of the device or of memory; "" if it tells of something else.
+
+    >>> failure(MemoryError()), failure(ValueError("an argument"))
+    ('memory is too small', '')
+    """
+    if isinstance(error, MemoryError):
+        return f"memory is too small{f': {error}' if str(error) else ''}"
+    try:
+        jax.local_devices()
+    except Exception as cause:  # JAX raises several kinds, of which some say nothing
+        asked = os.environ.get("JAX_PLATFORMS")
+        of = f" for JAX_PLATFORMS={asked}" if asked else ""
+        return f"JAX has no device{of}{f': {cause}' if str(cause) else ''}"
+    return f"the device failed: {error}" if isinstance(error, jax.errors.JaxRuntimeError) else ""

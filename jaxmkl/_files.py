@@ -5,12 +5,14 @@ import errno
 import glob
 import os
 import pathlib
+import re
 import secrets
 import signal
 import threading
 from collections.abc import Iterator
 from typing import IO, Any, BinaryIO
 
+LONGEST = 32  # characters in a lock file, at most
 FAR = 2**31 - 2  # the byte that Windows locks, beyond the end of all files here
 
 
@@ -42,8 +44,8 @@ def replaced(path: str | os.PathLike[str], keep: bool = False) -> Iterator[Binar
     """
     place = os.path.realpath(path)
     with named(path):
-        if is_special(place):
-            with open(place, "wb") as device:
+        if is_special(path):  # /dev/stdout leads to a name that is no path
+            with open(path, "wb") as device:
                 yield device
             return
         _sweep(place)
@@ -94,7 +96,7 @@ def _partial(place: str) -> tuple[str, BinaryIO]:
 
 def _sweep(place: str) -> None:
     """Remove files that killed processes left beside a file, but none that is being written."""
-    for name in glob.glob(f"{glob.escape(place)}.*.partial"):
+    for name in glob.glob(f"{glob.escape(place)}.{'[0-9a-f]' * 8}.partial"):
         with contextlib.suppress(OSError):
             file = open(name, "r+b")  # noqa: SIM115 (closed below)
             if is_taken(file):
@@ -157,21 +159,30 @@ def kept_from_others(path: str | os.PathLike[str]) -> Iterator[None]:
     """Reserve a file, whether it exists or not, for this process by a lock file beside it.
 
     ``path`` + ``.lock`` holds the number of the process, and is removed at the end. A lock file
-    that a killed process left behind is ignored.
+    that a killed process left behind is ignored. A file of that name with anything else in it is
+    somebody's own, and stays as it is.
 
     Raises:
-      OSError: another process has the file, or nothing can be written beside it.
+      OSError: another process has the file, nothing can be written beside it, or the name of the
+        lock file is taken.
     """
     name = f"{os.path.realpath(path)}.lock"
     with named(path):
         while True:
             file = open(name, "a+b", buffering=0)  # noqa: SIM115 (closed by _remove)
-            if is_taken(file) is False:
-                file.seek(0)
-                holder = file.read().decode()
+            is_ours = is_taken(file)
+            file.seek(0)
+            holder = file.read(LONGEST).decode(errors="replace")
+            if not re.fullmatch("[0-9]*", holder) or len(holder) == LONGEST:
                 file.close()
-                text = f"another process{f', {holder},' if holder else ''} writes it"
-                raise BlockingIOError(errno.EAGAIN, f"{text}; end that one, or name another file")
+                text = f"its lock file would be {name}, which holds something else"
+                raise FileExistsError(errno.EEXIST, f"{text}; name another file")
+            if is_ours is False:
+                file.close()
+                text = f"another process{f', {holder},' if holder else ''} writes it; end that one"
+                if holder == str(os.getpid()):  # by a name in other letter case
+                    text = f"this process, {holder}, writes it already; give it up"
+                raise BlockingIOError(errno.EAGAIN, f"{text}, or name another file")
             if _is_at(name, file):
                 break
             file.close()  # its owner has just removed it

@@ -17,7 +17,7 @@ import numpy as np
 from jaxmkl import _pytree as pytree
 from jaxmkl._archive import Archive
 from jaxmkl._checks import abstract_state, kind_of, leaves_by_name, refuse_unless
-from jaxmkl._devices import by_one_process, is_shared, whole
+from jaxmkl._devices import by_one_process, failure, is_shared, whole
 from jaxmkl._files import written_whole
 from jaxmkl._learner import Learner, require_learner
 from jaxmkl._types import PyTree
@@ -212,6 +212,8 @@ def load(path: str | os.PathLike[str], *, like: Learner | None = None) -> tuple[
       FileNotFoundError: if there is no such file.
       ValueError: if the file is not a checkpoint, is damaged or of another version, if the learner
         differs from ``like``, or if the state needs x64, which JAX has switched off.
+      Exception: that of JAX if it has no device or the device fails, a ``MemoryError`` if memory
+        is too small for the arrays; a note names the file.
     """
     return load_extra(path, like=like)[:2]
 
@@ -244,6 +246,7 @@ def unpacked(
         header = json.loads(bytes(arrays[_HEADER]).decode())
         refuse_unless(isinstance(header, dict), "its header is not that of a checkpoint")
     except Exception as error:  # zipfile, zlib and NumPy raise a dozen kinds
+        _pass_failures(error, name)
         raise ValueError(f"load: {name} is not a readable checkpoint: {error}") from None
     version = header.get("version")
     text = f"load: {name} must be a {_FORMAT} of version up to {_VERSION}; got "
@@ -258,7 +261,15 @@ def unpacked(
     except ValueError as error:
         raise ValueError(f"{error} (in {name})") from None
     except Exception as error:  # damaged contents can raise anything
+        _pass_failures(error, name)
         raise ValueError(f"load: {name} is a damaged checkpoint: {error!r}") from error
+
+
+def _pass_failures(error: Exception, name: str) -> None:
+    """Raise again an error of the device or of memory, which says nothing of the bytes."""
+    if text := failure(error):
+        error.add_note(f"load: {name} may well be whole: {text}")
+        raise error
 
 
 def _restored(

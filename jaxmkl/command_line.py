@@ -1,10 +1,14 @@
-"""Parsers of options, for the command ``jaxmkl`` and for ``python -m experiments``."""
+"""Options and files of a command line, for ``jaxmkl`` and for ``python -m experiments``."""
 
 import argparse
 import ast
+import errno
 import os
+import re
+import stat
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import jax
 
@@ -52,3 +56,78 @@ def keep_programs() -> None:
         home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         jax.config.update("jax_compilation_cache_dir", str(Path(home, "jaxmkl")))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+STANDARD = "-"  # standard input, or standard output
+_ADVICE = "name another file"
+PARTIAL = re.compile(r"\.[0-9a-f]{8}\.partial$")  # the end of a name while the file is written
+Identity = tuple[int | str, ...]
+
+
+class Named(NamedTuple):
+    """A file that a command reads or writes."""
+
+    name: str  #: by which messages call it, such as the option
+    path: str | Path  #: "-" is standard input or output
+    is_written: bool = False
+    beside: tuple[str, ...] = ()  #: endings of the names of files that are written beside it
+    replaces: tuple[str, ...] = ()  #: names of files that it may be, as they are read before
+
+
+def refuse_clashes(files: Sequence[Named]) -> None:
+    """Refuse to write a file that the command also reads, or writes for another purpose.
+
+    Files are compared by device and number, so that links, relative paths and letter case hide
+    nothing; those that do not exist yet, by their folder and name. Nothing is touched.
+
+    Raises:
+      UsageError: if two of the files are one, or a path cannot be followed.
+
+    >>> refuse_clashes([Named("FILE", "t.csv"), Named("--json", "./t.csv", True)])
+    Traceback (most recent call last):
+    jaxmkl.evaluate.arguments.UsageError: --json: ./t.csv is also named by FILE; name another file
+    """
+    places = [_identity(file.name, file.path, file.is_written) for file in files]
+    known = [(place, file) for place, file in zip(places, files, strict=True) if place]
+    for i, (place, file) in enumerate(known):
+        for at, other in known[:i]:
+            both_read = not (file.is_written or other.is_written)
+            allowed = other.name in file.replaces or file.name in other.replaces
+            if at == place and not both_read and not allowed:
+                one, two = (file, other) if file.is_written else (other, file)
+                path = two.path if str(one.path) == STANDARD else one.path
+                raise UsageError(f"{one.name}: {path} is also named by {two.name}; {_ADVICE}")
+    for file in files:
+        real = os.path.realpath(file.path)
+        for other_place, other in known if file.is_written else ():
+            ends = [end for end in file.beside
+                    if other_place in (_identity(file.name, f"{at}{end}", True)
+                                       for at in (real, file.path))]  # fmt: skip
+            path = os.path.realpath(other.path)
+            ends += [end[0] for end in [PARTIAL.search(path)] if end and path == real + end[0]]
+            if ends:
+                text = f"{file.path} needs {os.path.basename(real)}{ends[0]} beside it"
+                raise UsageError(f"{file.name}: {text}, which {other.name} names; {_ADVICE}")
+
+
+def _identity(name: str, path: str | Path, is_written: bool) -> Identity | None:
+    """The device and the number of a file; of one that does not exist its folder's, and its name.
+
+    None for what is no file, such as a pipe or a terminal.
+    """
+    try:
+        about = os.fstat(int(is_written)) if str(path) == STANDARD else os.stat(path)
+        return (about.st_dev, about.st_ino) if stat.S_ISREG(about.st_mode) else None
+    except OSError as error:
+        if str(path) == STANDARD:  # it is closed
+            return None
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR):
+            raise UsageError(f"{name}: {path}: {error.strerror}") from None
+    folder, own = os.path.split(os.path.realpath(path))  # a link may lead to what is not there yet
+    try:
+        about = os.stat(folder)
+    except OSError:
+        return folder, own
+    return about.st_dev, about.st_ino, own

@@ -25,6 +25,7 @@ from jaxmkl.cli.labelling.journal import Journal
 from jaxmkl.cli.labelling.learner import asking, taught
 from jaxmkl.cli.labelling.rows import Refused, Rows
 from jaxmkl.cli.labelling.session import Labelling
+from jaxmkl.evaluate import UsageError
 from jaxmkl.tables import Columns, open_table
 from jaxmkl.wrappers import RunningMoments, probabilities, scaled_targets
 
@@ -465,7 +466,7 @@ BAD = [
         ["t.csv", "--jsonl", "--pool", "t.csv"],
         "t.csv is neither a pipeline nor the output of select",
     ),
-    (["t.csv", "--jsonl", "--out", "t.csv"], "--out: t.csv is an input of the session"),
+    (["t.csv", "--jsonl", "--out", "t.csv"], "--out: t.csv is also named by FILE"),
     ([*NEW, "u,v", "--learner", "oks_sil"], "--learner: HypothesisSketch asks in its own way"),
     ([*NEW, "u,v,w", "--learner", "spa", "--budget", "1"], "asks for each class separately"),
     (["r.csv", "--jsonl", "--pool", "t.csv"], "r.csv: line 9 is not in t.csv"),
@@ -485,3 +486,37 @@ def test_what_cannot_be_met(arguments, said, tmp_path, monkeypatch, capsys):
     error = capsys.readouterr().err
     assert said in error
     assert error.splitlines()[-1].startswith("jaxmkl: ")
+
+
+# --- a pipeline that is damaged ------------------------------------------------------------------
+
+
+class Reached(UsageError):
+    """The pipeline was read."""
+
+
+@pytest.mark.parametrize("number", [40, pytest.param(400, marks=pytest.mark.slow)])
+def test_a_damaged_pipeline_is_a_sentence(number, tmp_path, monkeypatch, capsys):
+    """Wherever a bit is turned, near the end above all, where an archive lists its members."""
+    rows = rows_of(plants(40, known=40))
+    learner = jaxmkl.perceptron(jaxmkl.Gaussian(1.0))
+    made = learner, learner.init(jax.random.key(0), rows.X.shape[1]), rows.columns, rows.fills
+    pipeline, damaged = tmp_path / "whole", tmp_path / "damaged"
+    jaxmkl.save_pipeline(pipeline, jaxmkl.Pipeline(*made))
+    whole, draws, reached = pipeline.read_bytes(), random.Random(0), 0
+
+    def read(path):
+        raise Reached("the table is next")
+
+    monkeypatch.setattr(ask, "_whole_table", read)
+    line = ["ask", str(damaged), "--pool", "t.csv", "--jsonl", "--out", str(tmp_path / "out")]
+    ends = draws.sample(range(len(whole) - 500, len(whole)), number)
+    for at in [*ends, *(draws.randrange(len(whole)) for _ in range(number // 4))]:
+        turned = whole[at] ^ (1 << draws.randrange(8))
+        damaged.write_bytes(whole[:at] + bytes([turned]) + whole[at + 1 :])
+        assert main(line) == 2
+        said = capsys.readouterr().err
+        assert said.startswith("jaxmkl: "), at
+        assert said.count("\n") == 1
+        reached += "the table is next" in said
+    assert 0 < reached < number

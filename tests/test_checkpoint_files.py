@@ -4,6 +4,8 @@ import dataclasses
 import json
 import os
 import re
+import subprocess
+import sys
 import zipfile
 
 import jax
@@ -13,6 +15,8 @@ import pytest
 from saved_learners import NUM_INPUTS, after_a_while, assert_same, small
 
 import jaxmkl
+from jaxmkl.cli import main
+from jaxmkl.tables import Columns, open_table
 
 SMALL_PROGRAMS = True
 
@@ -287,3 +291,97 @@ def test_unlike_learners_are_told_apart(name, saved, path):
     assert_same(jaxmkl.load(path, like=make())[0], other)
     with pytest.raises(ValueError, match="the checkpoint is not like the learner given"):
         jaxmkl.load(path, like=saved[1])
+
+
+# --- failures of the device ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def no_device(monkeypatch):
+    """JAX as it is on a machine that lacks the device that JAX_PLATFORMS asks for."""
+
+    def fail(*given, **more):
+        raise AssertionError  # without a word, as JAX does for some platforms
+
+    monkeypatch.setenv("JAX_PLATFORMS", "cuda")
+    for name in ("local_devices", "device_put"):
+        monkeypatch.setattr(jax, name, fail)
+    monkeypatch.setattr(jax.random, "key", fail)
+
+
+def test_a_file_is_not_called_damaged_for_want_of_a_device(saved, path, no_device):
+    path.write_bytes(saved[0])
+    with pytest.raises(AssertionError) as raised:
+        jaxmkl.load(path)
+    (note,) = raised.value.__notes__
+    text = "may well be whole: JAX has no device for JAX_PLATFORMS=cuda"
+    assert note == f"load: {path} {text}"
+
+
+@pytest.mark.parametrize("error", [MemoryError("9 GiB"), jax.errors.JaxRuntimeError("no room")])
+def test_a_file_is_not_called_damaged_for_want_of_memory(error, saved, path, monkeypatch):
+    def fail(*given):
+        raise error
+
+    path.write_bytes(saved[0])
+    monkeypatch.setattr(jax, "device_put", fail)
+    with pytest.raises(type(error)) as raised:
+        jaxmkl.load(path)
+    assert raised.value is error
+    assert "may well be whole" in error.__notes__[0]
+
+
+@pytest.mark.parametrize("name", ["run", "predict", "ask", "ask a pool", "select", "info"])
+def test_a_command_says_that_the_device_is_not_there(name, tmp_path, no_device_for, capsys):
+    rows = "".join(f"{i * i % 7},{i % 3}\n" for i in range(40))
+    (tmp_path / "t.csv").write_text(f"a,y\n{rows}")
+    table, pipeline = str(tmp_path / "t.csv"), str(tmp_path / "p")
+    lines = {
+        "run": ["run", table, "--json", str(tmp_path / "run.json")],
+        "predict": ["predict", pipeline, table, "--out", str(tmp_path / "out.csv")],
+        "ask": ["ask", table, "--jsonl"],
+        "ask a pool": ["ask", pipeline, "--pool", table, "--jsonl"],
+        "select": ["select", table, "--num", "2", "--out", str(tmp_path / "out.csv")],
+        "info": ["info", pipeline],
+    }
+    no_device_for(tmp_path)
+    assert main(lines[name]) == 1
+    assert capsys.readouterr().err.splitlines()[-1:] == [
+        "jaxmkl: JAX has no device for JAX_PLATFORMS=cuda"
+    ]
+    left = {"t.csv", "p", "t.labels.csv.journal"}
+    assert {file.name for file in tmp_path.iterdir()} <= left
+
+
+@pytest.fixture
+def no_device_for(request):
+    """A function that saves a pipeline in a folder, and then takes the device away."""
+
+    def act(folder):
+        chunk = next(open_table({"a": [1.0, 2.0, 4.0], "y": [0.5, 1.5, 2.0]}).chunks(3))
+        columns = Columns.decide(chunk, task="regression")
+        learner = jaxmkl.raker(num_features=2)
+        state = learner.init(jax.random.key(0), 1)
+        made = jaxmkl.Pipeline(learner, state, columns, columns.init())
+        jaxmkl.save_pipeline(folder / "p", made)
+        request.getfixturevalue("no_device")
+
+    return act
+
+
+@pytest.mark.endless
+@pytest.mark.parametrize("platform", ["cuda", "tpu", "nonsense"])
+def test_a_real_command_without_its_device(platform, saved, tmp_path):
+    (tmp_path / "p").write_bytes(saved[0])
+    (tmp_path / "t.csv").write_text("a,y\n" + "".join(f"{i * i % 7},{i % 3}\n" for i in range(40)))
+    for line in (["run", "t.csv"], ["select", "t.csv", "--num", "2"], ["info", "p"]):
+        found = subprocess.run(
+            [sys.executable, "-m", "jaxmkl", *line],
+            env={**os.environ, "JAX_PLATFORMS": platform},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
+        assert found.returncode == 1
+        said = found.stderr.splitlines()[-1]
+        assert said.startswith(f"jaxmkl: JAX has no device for JAX_PLATFORMS={platform}")

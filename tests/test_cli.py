@@ -154,7 +154,7 @@ def test_from_a_file_to_a_table_a_model_and_predictions(plants, tmp_path, monkey
     for read in (plants, pipeline):  # which are never written over
         before = read.read_bytes()
         assert main(["predict", str(pipeline), str(plants), "--out", str(read)]) == 2
-        assert f"--out: {read} is an input of the command" in capsys.readouterr().err
+        assert f"--out: {read} is also named by" in capsys.readouterr().err
         assert read.read_bytes() == before
     assert_equal(jaxmkl.load_pipeline(pipeline).state, state)
 
@@ -344,7 +344,7 @@ def test_select_ranks_rows(method, plants, capsys):
         assert lines[int(row["line"]) - 1] == f"{row['height']},{row['colour']},{row['kind']}"
     assert "column 'kind' left out, as asked" in error
     assert main(["select", str(plants), "--num", "7", "--out", str(plants)]) == 2
-    assert "is an input of the command" in capsys.readouterr().err
+    assert "is also named by FILE" in capsys.readouterr().err
     assert plants.read_text().splitlines() == lines
 
 

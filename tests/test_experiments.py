@@ -331,3 +331,32 @@ def test_examples_in_docstrings():
         result = doctest.testmod(importlib.import_module(f"experiments.{name}"))
         assert result.attempted > 0
         assert result.failed == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (["amkl", "--data", "data", "--json", "data/naval.npz"], "--json: data/naval.npz is also"),
+        (["tour", "--json", "data"], "--json: data is not a file"),
+        (["tour", "--plots", "figures.json"], "--plots: figures.json is not a folder"),
+        (
+            ["tour", "--plots", "plots", "--json", "plots/a.png"],
+            "--plots: plots/a.png is also nam",
+        ),
+        (["report", "figures.json", "--out", "hard.json"], "--out: hard.json is also named by FI"),
+        (["report", "page.html"], "--out: page.html is also named by FILE"),
+    ],
+)
+def test_no_experiment_writes_what_it_reads(line, said, data_folder, monkeypatch, capsys):
+    """Neither data nor figures, by none of their names; nothing is played before that is said."""
+    folder = data_folder.parent
+    monkeypatch.chdir(folder)
+    for name in ("figures.json", "page.html"):
+        (folder / name).write_text("{}")
+    (folder / "hard.json").hardlink_to(folder / "figures.json")
+    (folder / "plots").mkdir()
+    (folder / "plots" / "a.png").write_bytes(b"a picture")
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert main(line) == 2
+    assert capsys.readouterr().err.startswith(f"python -m experiments: {said}")
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before

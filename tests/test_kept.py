@@ -1,6 +1,7 @@
 """Runs that are stopped and go on: the same in every bit, wherever and however they stopped."""
 
 import io
+import itertools
 import json
 import os
 import random
@@ -8,6 +9,8 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
+import zipfile
 
 import numpy as np
 import polars as pl
@@ -268,3 +271,28 @@ def test_killed_at_random_moments(tmp_path):
 @pytest.mark.endless
 def test_ten_million_rows_killed_at_random_moments(tmp_path):
     assert killed_and_resumed(tmp_path, 10**7, 20, 10**5, every=500_000, wait=60) < 2**30
+
+
+@pytest.mark.slow
+def test_a_checkpoint_that_would_fill_the_memory_is_refused(flowers, tmp_path, capsys):
+    """Members that unpack to far more than the file: by the size declared, and by another one."""
+    kept = tmp_path / "kept"
+    parts = command(flowers, tmp_path / "parts", "--checkpoint", str(kept))
+    assert main(parts) == 0
+    with zipfile.ZipFile(kept) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    for name, method in itertools.product(members, (zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2)):
+        with zipfile.ZipFile(kept, "w") as archive:
+            for other, content in members.items():
+                if other == name:
+                    archive.writestr(other, content + bytes(2**22), method)
+                else:
+                    archive.writestr(other, content)
+        capsys.readouterr()
+        tracemalloc.start()
+        assert main(parts) == 2
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        said = capsys.readouterr().err
+        assert "is not a readable checkpoint" in said
+        assert most < 2**21 + 4 * sum(map(len, members.values()))

@@ -9,30 +9,59 @@
     jaxmkl select FILE       choose the rows of a table to label first
     jaxmkl info PIPELINE     describe a pipeline
 
-``jaxmkl COMMAND --help`` has the options. ``-`` is standard input. The exit status is 0 on
-success, 1 if a file could not be written, 2 for a request that cannot be met, 130 or 143 after an
+``jaxmkl COMMAND --help`` has the options. ``-`` is standard input, or standard output for a file
+of text. No command writes a file that it reads. The exit status is 0 on success, 1 if a file could
+not be written or the device failed, 2 for a request that cannot be met, 130 or 143 after an
 interrupt.
+
+Cells are written to CSV files as they are: one that begins with =, +, - or @ is a formula to a
+spreadsheet, so import columns of text as text there.
 """
 
+import contextlib
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from jaxmkl import _command
+from jaxmkl._devices import failure
 from jaxmkl.cli.interrupts import INTERRUPTED
 from jaxmkl.cli.options import parser_of
 from jaxmkl.command_line import keep_programs
-from jaxmkl.evaluate import UsageError
+from jaxmkl.evaluate import UsageError, printable
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status.
 
-    The status is 0 on success, 1 if a file could not be written, 2 for a request that cannot be
-    met, which a line on standard error explains, 130 after an interrupt and 143 after SIGTERM.
+    The status is 0 on success, 1 if a file could not be written or the device failed, 2 for a
+    request that cannot be met, which a line on standard error explains, 130 after an interrupt and
+    143 after SIGTERM.
     """
-    arguments = sys.argv[1:] if arguments is None else arguments
+    with _spelled():
+        return _main(sys.argv[1:] if arguments is None else arguments)
+
+
+@contextlib.contextmanager
+def _spelled() -> Iterator[None]:
+    """Have standard output escape letters that its encoding lacks."""
+    out: Any = sys.stdout
+    if not hasattr(out, "reconfigure"):
+        yield
+        return
+    before = out.errors
+    out.reconfigure(errors="backslashreplace")
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError, OSError):  # it was closed, or takes no more
+            out.reconfigure(errors=before)
+
+
+def _main(arguments: Sequence[str]) -> int:
     try:
         from jaxmkl.cli import ask, info, predict, run, select  # which need the extra ``cli``
 
@@ -41,27 +70,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
             command.add_to(commands)
         options = parser.parse_args(arguments)
         options.line = shlex.join(["jaxmkl", *arguments])
-        _command.imported()
         return options.command(options)
     except BrokenPipeError:  # the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        name = f"{error.filename}: " if error.filename else ""
-        print(f"jaxmkl: {name}{error.strerror or error}", file=sys.stderr)
+        _complain(f"{error.filename}: " * bool(error.filename) + f"{error.strerror or error}")
     except (UsageError, ValueError, ImportError) as error:
-        print(f"jaxmkl: {' '.join(str(error).split())}", file=sys.stderr)
+        _complain(error)
     except KeyboardInterrupt as interrupt:
-        print("jaxmkl: interrupted", file=sys.stderr)
+        _complain("interrupted")
         return interrupt.args[0] if interrupt.args else INTERRUPTED
+    except Exception as error:
+        if not (text := failure(error)):
+            raise
+        _complain(text)
+        return 1
     return 2
+
+
+def _complain(text: object) -> None:
+    print(f"jaxmkl: {printable(' '.join(str(text).split()))}", file=sys.stderr)
 
 
 def entry() -> int:
     """Run ``jaxmkl`` or ``python -m jaxmkl``: :func:`main`, with compiled programs cached."""
+    _command.ends_at_once()  # no interrupt may be raised where JAX would discard it
     keep_programs()
+    warnings.formatwarning = lambda text, *_: f"jaxmkl: {printable(text)}\n"
     status = main()
-    _command.ends_at_once()
     try:
         sys.stdout.flush()
     except OSError:

@@ -29,9 +29,9 @@ the answer and Enter. ``s`` skips the row, ``u`` undoes the last answer, ``q`` q
 before the next one is shown; the same command resumes from there on another day, however it ended.
 It may then be given another learner, rate or budget, which learns the same answers; the table, the
 target and a PIPELINE must be the same as at the beginning. At the end of a session LABELS is
-written (``--out``; by default FILE with ``.labels.csv`` in place of its extension): it holds the
-rows that have a label by now, as a table that ``jaxmkl run`` reads. With ``--save``, the pipeline
-is written too.
+written (``--out``; by default the table that is asked about, FILE or with ``--pool`` POOL, with
+``.labels.csv`` in place of its extension): it holds the rows that have a label by now, as a table
+that ``jaxmkl run`` reads. With ``--save``, the pipeline is written too.
 
 **A process** (``--jsonl``) reads one question per line and writes its answers, possibly late and
 in any order; at most ``--ahead`` questions wait at the same time:
@@ -54,7 +54,6 @@ import contextlib
 import hashlib
 import math
 import sys
-import zipfile
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
@@ -63,14 +62,16 @@ from typing import TYPE_CHECKING, Any
 import jax
 
 from jaxmkl import Learner
+from jaxmkl._archive import is_archive_of
 from jaxmkl._types import PyTree
 from jaxmkl.cli import options, show
+from jaxmkl.cli.interrupts import Interrupts
 from jaxmkl.cli.labelling.faces import serve_person, serve_process
 from jaxmkl.cli.labelling.journal import Journal
 from jaxmkl.cli.labelling.learner import asking, taught
 from jaxmkl.cli.labelling.rows import Rows
 from jaxmkl.cli.labelling.session import Labelling
-from jaxmkl.cli.outputs import refuse_input
+from jaxmkl.cli.outputs import reserved
 from jaxmkl.cli.pipelines import differences, own_pipeline
 from jaxmkl.command_line import setting
 from jaxmkl.evaluate import UsageError, candidates
@@ -91,7 +92,7 @@ def add_to(commands: Any) -> None:
     add = parser.add_argument
     add("file", metavar="FILE|PIPELINE", help="a table, the output of select for the pool, or a "
         "pipeline")  # fmt: skip
-    add("--pool", metavar="FILE", help="a table whose rows are asked for, the least sure first")
+    add("--pool", metavar="POOL", help="a table whose rows are asked for, the least sure first")
     number = parser.add_mutually_exclusive_group()
     number.add_argument("--rate", type=options.share, metavar="R", help="share of rows to ask for")
     number.add_argument("--budget", type=options.count, metavar="N", help="limit of questions")
@@ -101,8 +102,8 @@ def add_to(commands: Any) -> None:
     add("--set", type=setting, action="append", default=[], metavar="NAME=VALUE",
         help="a learner's argument; may be given several times")  # fmt: skip
     add("--save", type=Path, metavar="PIPELINE", help="write the pipeline at the end")
-    add("--out", type=Path, metavar="LABELS", help="default: FILE.labels.csv; LABELS.journal is "
-        "kept beside it")  # fmt: skip
+    add("--out", type=Path, metavar="LABELS", help="default: FILE.labels.csv, with --pool "
+        "POOL.labels.csv; LABELS.journal is kept beside it")  # fmt: skip
     add("--jsonl", action="store_true", help="talk to a process in JSON lines")
     add("--ahead", type=options.count, default=8, metavar="N",
         help="questions that may wait at the same time with --jsonl (default: 8)")  # fmt: skip
@@ -113,47 +114,60 @@ def add_to(commands: Any) -> None:
 def command(given: Namespace) -> int:
     """Ask for labels; return 0 at the end of the questions, or when the other side ends them."""
     show.needs_rich()
-    from jaxmkl.tables import open_table
-
     if not given.jsonl and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("ask needs a terminal; a process talks to it with --jsonl")
-    pipeline = own_pipeline(given.file, given, OWN) if _is_pipeline(given.file) else None
+    out = _out(given)
+    inputs = {"FILE": given.file, "--pool": given.pool}
+    outputs = {"--out": out, "--save": given.save}
+    with (
+        Interrupts() as interrupts,
+        reserved(inputs, outputs, beside={"--out": (".journal",)}),
+    ):
+        journal, labelling = interrupts.heard(lambda: _begun(given, out))
+        with journal:
+            try:
+                if given.jsonl:
+                    answers: Any = sys.stdin
+                    answers.reconfigure(encoding="utf-8", errors="replace")
+                    of_process = labelling, answers, sys.stdout, given.ahead, interrupts.held
+                    interrupts.heard(lambda: serve_process(*of_process))
+                else:
+                    interrupts.patience = math.inf
+                    interrupts.heard(lambda: serve_person(labelling, interrupts))
+            finally:
+                interrupts.patience = math.inf
+                interrupts.heard(lambda: _end(given, labelling, out))
+    return interrupts.status if given.jsonl else 0
+
+
+def _begun(given: Namespace, out: Path) -> tuple[Journal, Labelling]:
+    """The session, after all that its journal holds."""
+    from jaxmkl.tables import open_table
+
+    is_pipeline = is_archive_of(given.file, "header.npy")
+    pipeline = own_pipeline(given.file, given, OWN) if is_pipeline else None
     if pipeline is not None and given.pool is None:
         wanted = "name the table to ask about with --pool FILE"
         raise UsageError(f"{given.file} is a pipeline; {wanted}")
     opened = open_table if pipeline is None else pipeline.open
     chunk = _whole_table(opened, given.pool or given.file, **options.reading(given))
-    out = _out(given)
     if pipeline is None:
         columns, begun = _columns(given, chunk), None
     else:
         columns = pipeline.columns
         begun = hashlib.sha256(Path(given.file).read_bytes()).hexdigest()
     for note in columns.notes if pipeline is None else differences(pipeline, chunk.frame.columns):
-        print(note, file=sys.stderr)
+        show.aside(note)
     rows, is_pool = Rows.of(chunk, columns, pipeline), given.pool is not None
     ranking = _ranking(given, rows) if is_pool and pipeline is None else []
-    with Journal(out.with_name(f"{out.name}.journal"), rows.about | {"model": begun}) as journal:
+    journal = Journal(out.with_name(f"{out.name}.journal"), rows.about | {"model": begun})
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(journal)
         begun_from = _learner(given, rows, pipeline)
         learner, state = asking(*begun_from, rows, _budget(given, rows), is_pool)
         labelling = Labelling(rows, learner, state, journal, is_pool=is_pool, ranking=ranking)
-        try:
-            if given.jsonl:
-                answers: Any = sys.stdin
-                answers.reconfigure(encoding="utf-8", errors="replace")
-                serve_process(labelling, answers, sys.stdout, given.ahead)
-            else:
-                serve_person(labelling)
-        finally:
-            _end(given, labelling, out)
-    return 0
-
-
-def _is_pipeline(path: str) -> bool:
-    if path == "-" or not zipfile.is_zipfile(path):
-        return False
-    with zipfile.ZipFile(path) as archive:
-        return "header.npy" in archive.namelist()
+        stack.pop_all()  # all went well: the journal stays open
+    return journal, labelling
 
 
 def _whole_table(opened: Callable[..., "Table"], path: str, **how: Any) -> "Chunk":
@@ -166,13 +180,9 @@ def _whole_table(opened: Callable[..., "Table"], path: str, **how: Any) -> "Chun
 
 
 def _out(given: Namespace) -> Path:
-    """Where labels are written: not to a file that is read."""
+    """The file for the labels, by default beside the table that is asked about."""
     table = Path(given.pool or given.file)
-    out = given.out or table.with_name(f"{table.stem}.labels.csv")
-    for name, path in (("--out", out), ("--save", given.save)):
-        if path is not None:
-            refuse_input(name, path, (table, given.file), of="session")
-    return out
+    return given.out or table.with_name(f"{table.stem}.labels.csv")
 
 
 def _columns(given: Namespace, chunk: "Chunk") -> "Columns":
@@ -229,9 +239,9 @@ def _end(given: Namespace, labelling: Labelling, out: Path) -> None:
     """Write the labels and the pipeline, and report them on standard error."""
     rows, now = labelling.rows, labelling.standing
     number = rows.write(out, now.labels)
-    print(f"{number} rows with their labels: {out}; to continue: {given.line}", file=sys.stderr)
+    show.aside(f"{number} rows with their labels: {out}; to continue: {given.line}")
     if given.save is not None:
         learner, state = taught(labelling.learner, now.state)
         made = rows.columns, rows.fills, int(state.round), rows.chunk.source
         save_pipeline(given.save, Pipeline(learner, state, *made, seen=now.seen))
-        print(f"pipeline: {given.save}", file=sys.stderr)
+        show.aside(f"pipeline: {given.save}")

@@ -4,6 +4,7 @@ from argparse import Namespace
 from typing import Any
 
 from jaxmkl._checks import shown
+from jaxmkl.cli.show import line
 from jaxmkl.evaluate import figure, importances, kernel_weights
 from jaxmkl.tables import load_pipeline
 
@@ -19,21 +20,23 @@ def command(given: Namespace) -> int:
     """Print the description of a pipeline."""
     pipeline = load_pipeline(given.pipeline)
     columns = pipeline.columns
-    print(f"{given.pipeline}: written by jaxmkl {pipeline.version}")
+    line(f"{given.pipeline}: written by jaxmkl {pipeline.version}")
     if columns.target is not None:
         classes = f" of {len(columns.classes)} classes: {shown(columns.classes, 20)}"
         task = f"{columns.task}{classes if columns.classes else ''}"
-        print(f"target: {columns.target.name!r}, {task}")
-    print(f"rows played: {pipeline.rows:,}, of {pipeline.source}")
-    print(f"learner: {pipeline.learner!r}")
-    print(f"{len(columns.features)} inputs, of the columns")
+        line(f"target: {columns.target.name!r}, {task}")
+    line(f"rows played: {pipeline.rows:,}, of {pipeline.source}")
+    line(f"learner: {pipeline.learner!r}")
+    line(f"{len(columns.features)} inputs, of the columns")
     for kind in columns.kinds:
         inputs = f" ({len(kind.features)} inputs)" if len(kind.features) > 1 else ""
-        print(f"  {kind.name!r}: {kind.kind}{inputs}")
+        line(f"  {kind.name!r}: {kind.kind}{inputs}")
     made = pipeline.learner, pipeline.state
     weights = dict(sorted(kernel_weights(*made).items(), key=lambda item: -item[1]))
     shares = importances(*made, columns.features)
     for title, of in (("weights of the kernels", weights), ("importance of inputs", shares)):
         if of:
-            print(title, *(f"  {figure(value)}  {name}" for name, value in of.items()), sep="\n")
+            line(title)
+            for name, value in of.items():
+                line(f"  {figure(value)}  {name}")
     return 0

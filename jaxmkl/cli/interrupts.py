@@ -28,6 +28,8 @@ class Interrupts:
         self.status = 0  #: exit status: 128 plus the number of the signal, once one has come
         self.patience = 0.0  #: seconds in which the work may end by itself
         self.held = threading.Lock()  #: the work holds it where it must not be abandoned
+        #: called before the second interrupt ends the process
+        self.last_acts = list[Callable[[], object]]()
         self._since = 0.0
         self._before: dict[int, Any] = {}
 
@@ -44,6 +46,8 @@ class Interrupts:
 
     def _come(self, number: int, frame: FrameType | None) -> None:
         if self.status:
+            for act in self.last_acts:
+                act()
             os._exit(self.status)
         self.status, self._since = 128 + number, time.monotonic()
 

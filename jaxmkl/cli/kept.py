@@ -5,26 +5,25 @@ import json
 import zipfile
 from argparse import Namespace
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from jaxmkl._archive import Archive
+from jaxmkl._archive import Archive, damage
 from jaxmkl._files import written_whole
 from jaxmkl._version import __version__
 from jaxmkl.checkpoint import arrays_of, packed, tree_of, unpacked
 from jaxmkl.cli import options
-from jaxmkl.cli.play import Play, Player
+from jaxmkl.cli.play import BadRow, Play, Player
 from jaxmkl.cli.predictions import Predictions
 from jaxmkl.evaluate import UsageError
 from jaxmkl.streaming.checkpoints import LastTwo
 from jaxmkl.tables import Columns
 
-FORMAT = "jaxmkl run 4"
+FORMAT = "jaxmkl run 5"
 EVERY = {"minutes": 5.0}
 # options that do not change the run
-OTHERS = *options.OF_THE_LINE, "checkpoint", "every", "save", "json", "report"
+OTHERS = *options.OF_THE_LINE, "checkpoint", "every", "save", "json", "report", "bad_rows"
 
 
 class Kept:
@@ -94,16 +93,17 @@ class Kept:
             found = unpacked(io.BytesIO(state), str(self.path), player.learner)[1]
             player.now = now._replace(state=found)
         play.warned |= dict.fromkeys(header["warned"])
-        self._last.begin(play.now.num_rows)
+        play.bad = tuple(BadRow(*row) for row in header["bad"])
+        self._last.begin(_passed(play))
 
     def offer(self, play: Play, predictions: Predictions | None) -> None:
         """Write a checkpoint if one is due."""
-        if self._last.is_due(play.now.num_rows):
+        if self._last.is_due(_passed(play)):
             self._write(play, predictions)
 
     def close(self, play: Play, predictions: Predictions | None) -> None:
         """Write a last checkpoint, if anything was played since the one before."""
-        if play.now.num_rows != self._last.stands_at:
+        if _passed(play) != self._last.stands_at:
             self._write(play, predictions)
 
     def _write(self, play: Play, predictions: Predictions | None) -> None:
@@ -114,13 +114,18 @@ class Kept:
             "columns": play.columns.to_json(),
             "players": len(_players(play)),
             "warned": list(play.warned),
+            "bad": play.bad,
             "predictions": 0 if predictions is None else predictions.length(),
         }
-        self._last.write(play.now.num_rows, lambda path: _write(path, header, play))
+        self._last.write(_passed(play), lambda path: _write(path, header, play))
 
 
 def _option(name: str) -> str:
     return "FILE" if name == "file" else f"--{name.strip('_')}"
+
+
+def _passed(play: Play) -> int:
+    return play.now.num_rows + play.now.num_bad
 
 
 def _players(play: Play) -> list[Player]:
@@ -147,16 +152,14 @@ def _write(path: str, header: Mapping[str, object], play: Play) -> None:
 
 def _read(path: str) -> tuple[dict[str, Any], dict[str, np.ndarray], list[bytes]]:
     """Read the header, the progress and the checkpoints of the players."""
-    try:
-        archive = zipfile.ZipFile(io.BytesIO(Path(path).read_bytes()))
-        header = json.loads(archive.read("run.json"))
+    with open(path, "rb") as file, damage(f"--checkpoint: {path} is not a readable checkpoint"):
+        archive = Archive(file)
+        header = json.loads(archive.content("run.json"))
         known, states, tree = header["format"], [], {}
         if known == FORMAT:
-            of_play = Archive(io.BytesIO(archive.read("play.npz")))
+            of_play = Archive(io.BytesIO(archive.content("play.npz")))
             tree = {key: of_play.read(key) for key in of_play.keys}
-            states = [archive.read(f"{i}.npz") for i in range(header["players"])]
-    except Exception as error:  # zipfile and zlib raise several kinds
-        raise ValueError(f"--checkpoint: {path} is not a readable checkpoint: {error}") from None
+            states = [archive.content(f"{i}.npz") for i in range(header["players"])]
     if known != FORMAT:
         text = f"{path} has the format {known!r}, written by jaxmkl {header.get('jaxmkl')}"
         here = f"this is {__version__}, which reads {FORMAT!r}"

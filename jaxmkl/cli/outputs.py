@@ -1,16 +1,23 @@
-"""The files that a command writes: none that it or another process uses; each may fail alone."""
+"""The files that a command writes: none that it or another process uses; each may fail alone.
+
+``-`` is standard output, for text: the command then says on standard error what it has to say.
+CSV, JSON and pages are in UTF-8 there as in files.
+"""
 
 import contextlib
 import os
 import sys
-from argparse import Namespace
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+from typing import Any, BinaryIO, TextIO
 
-from jaxmkl._files import is_special, kept_from_others
+from jaxmkl._files import is_special, kept_from_others, replaced
+from jaxmkl.cli import show
+from jaxmkl.command_line import STANDARD, Named, refuse_clashes
 from jaxmkl.evaluate import UsageError
 
-OPTIONS = "checkpoint", "predictions", "save", "json", "report"
+LOCK = ".lock"
+OUT = "CSV (default: standard output, also -)"  # the help of --out, where it has no other
 
 
 class Outputs:
@@ -27,44 +34,102 @@ class Outputs:
         except OSError as error:
             if option not in self.failed:
                 text = f"{error.filename or self.paths[option]}: {error.strerror or error}"
-                print(f"jaxmkl: --{option}: {text}", file=sys.stderr)
+                show.aside(f"jaxmkl: --{option}: {text}")
             self.failed.add(option)
         else:
             self.failed.discard(option)
 
 
-def refuse_input(option: str, path: Path, inputs: Iterable[str | Path], of: str) -> None:
-    """Refuse to write over a file that is read.
+@contextlib.contextmanager
+def reserved(
+    inputs: Mapping[str, str | Path | None],
+    outputs: Mapping[str, Path | None],
+    *,
+    text: Collection[str] = (),
+    beside: Mapping[str, tuple[str, ...]] | None = None,
+    replaces: Mapping[str, tuple[str, ...]] | None = None,
+    says: bool = True,
+) -> Iterator[Outputs]:
+    """Lock all files that a command writes, which also checks that they can be.
+
+    Args:
+      inputs: the files that the command reads, by the options that name them, None if none is
+        given.
+      outputs: those that it writes, likewise.
+      text: options whose file may be "-", standard output.
+      beside: endings of the names of further files that are written beside one, by its option.
+      replaces: the inputs that an output may replace, by its option.
+      says: whether the command writes to standard output besides.
 
     Raises:
-      UsageError: if it is one of these inputs of the command or the session.
+      UsageError: if one is also read or written for another purpose, cannot be written, or is
+        written by another process.
     """
-    if path.resolve() in [Path(name).resolve() for name in inputs]:
-        raise UsageError(f"{option}: {path} is an input of the {of}; name another file")
+    given = {name: path for name, path in outputs.items() if path is not None}
+    standard = [name for name, path in given.items() if is_standard(path)]
+    for name in standard:
+        if name not in text:
+            raise UsageError(f"{name}: - is standard output, which takes text alone; name a file")
+    files = [Named(name, path) for name, path in inputs.items() if path is not None]
+    for name, path in given.items():
+        ends = (LOCK, *(beside or {}).get(name, ()))
+        files.append(Named(name, path, True, ends, (replaces or {}).get(name, ())))
+    if says and not standard:
+        files.append(Named("standard output", STANDARD, True))
+    if len(standard) > 1:
+        raise UsageError(f"{standard[1]}: - is also named by {standard[0]}; name another file")
+    refuse_clashes(files)
+    with contextlib.ExitStack() as stack:
+        for name, path in given.items():
+            is_device = is_special(path) and name != "--checkpoint"  # which is read as well
+            if not is_device and name not in standard:
+                stack.enter_context(_locked(name, path))
+        yield Outputs({name.removeprefix("--"): path for name, path in given.items()})
+
+
+def is_standard(path: object) -> bool:
+    """Whether a path is "-", standard output."""
+    return str(path) == STANDARD
 
 
 @contextlib.contextmanager
-def reserved(given: Namespace) -> Iterator[Outputs]:
-    """Lock all files that the options name, which also checks that their folders can be written.
-
-    Raises:
-      UsageError: if one cannot be written, is written by another process or read by the run.
-    """
-    paths = {name: path for name in OPTIONS if (path := getattr(given, name)) is not None}
-    known = {Path(given.file).resolve(): "FILE"}
+def _locked(name: str, path: Path) -> Iterator[None]:
+    if os.path.exists(path) and not path.is_file():
+        raise UsageError(f"{name}: {path} is not a file")
+    if not path.parent.is_dir():
+        raise UsageError(f"{name}: {path}: the folder {path.parent} does not exist")
     with contextlib.ExitStack() as stack:
-        for name, path in paths.items():
-            if is_special(path) and name != "checkpoint":  # which is read as well
-                continue
-            other = known.setdefault(path.resolve(), f"--{name}")
-            if other != f"--{name}":
-                raise UsageError(f"--{name}: {path} is also named by {other}")
-            if os.path.exists(path) and not path.is_file():
-                raise UsageError(f"--{name}: {path} is not a file")
-            if not path.parent.is_dir():
-                raise UsageError(f"--{name}: {path}: the folder {path.parent} does not exist")
-            try:
-                stack.enter_context(kept_from_others(path))
-            except OSError as error:
-                raise UsageError(f"--{name}: {path}: {error.strerror}") from None
-        yield Outputs(paths)
+        try:
+            stack.enter_context(kept_from_others(path))
+        except OSError as error:
+            raise UsageError(f"{name}: {path}: {error.strerror}") from None
+        yield
+
+
+class Utf8:
+    """A file of text, such as the csv module writes to, in UTF-8 whatever the locale says."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self.flush = file, file.flush
+
+    def write(self, text: str) -> None:
+        """Write a text; halves of surrogate pairs, as in names of files, are escaped."""
+        self._file.write(text.encode("utf-8", "backslashreplace"))
+
+
+def standard_output() -> Any:
+    """Standard output, for text in UTF-8."""
+    sys.stdout.flush()
+    # a stand-in, such as that of a notebook, may take text alone
+    return Utf8(sys.stdout.buffer) if hasattr(sys.stdout, "buffer") else sys.stdout
+
+
+@contextlib.contextmanager
+def opened(out: Path | None) -> Iterator[TextIO]:
+    """Open a file that appears once it is complete, or standard output for None and "-"."""
+    if out is None or is_standard(out):
+        yield (file := standard_output())
+        file.flush()
+        return
+    with replaced(out) as binary:
+        yield Utf8(binary)  # type: ignore[misc]

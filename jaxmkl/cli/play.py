@@ -3,8 +3,9 @@
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple, cast
+import zlib
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import jax
 import numpy as np
@@ -26,7 +27,7 @@ from jaxmkl.evaluate import (
     predicts_log_odds,
 )
 from jaxmkl.streaming import Stream
-from jaxmkl.tables import Chunk, Columns, Fills, Pipeline, Seen
+from jaxmkl.tables import Chunk, Columns, Fills, Pipeline, RefusedRows, Seen
 from jaxmkl.wrappers import delayed
 
 
@@ -102,6 +103,42 @@ class Player:
         return (late.learner, late.flushed(state).inner) if late else (self.learner, state)
 
 
+if TYPE_CHECKING:
+    import polars as pl
+
+ALIGNED = 256  # rows: a multiple of those of a block, so that a run continues bit for bit
+
+
+class BadRow(NamedTuple):
+    """A row that was skipped, as a cell of it cannot be read."""
+
+    number: int  #: of its line or row in the table
+    reason: str
+
+
+class Fingerprint(NamedTuple):
+    """Checksums (CRC-32) of all rows so far, however they are cut into chunks."""
+
+    numbers: int = 0
+    text: int = 0
+
+    def after(self, rows: "pl.DataFrame") -> "Fingerprint":
+        """The fingerprint after more rows, by their cells as they were read."""
+        import polars as pl
+        import polars.selectors as cs
+
+        numbers, others = rows.select(cs.numeric()), rows.select(~cs.numeric())
+        nested = [cells for cells in others if cells.dtype.is_nested() or cells.dtype == pl.Object]
+        others = others.with_columns(
+            pl.Series(cells.name, [*map(repr, cells)]) for cells in nested
+        )
+        values = numbers.cast(pl.Float64).to_numpy(order="c")
+        return Fingerprint(
+            zlib.crc32(values.tobytes(), self.numbers),
+            zlib.crc32(others.write_csv(include_header=False).encode(), self.text),
+        )
+
+
 class Progress(NamedTuple):
     """The progress of a run, without its players: a tree of numbers and arrays."""
 
@@ -112,6 +149,17 @@ class Progress(NamedTuple):
     num_rows: int = 0
     num_unlabelled: int = 0
     seconds: float = 0.0  #: those of all parts, if it was stopped and resumed; the run counts them
+    num_bad: int = 0  #: rows that were skipped, beside those that were played
+    fingerprint: Fingerprint = Fingerprint()  #: of both, if it is kept
+
+
+class Readable(NamedTuple):
+    """The rows of a chunk that can be read, before the first one that ends the run."""
+
+    chunk: Chunk
+    bad: tuple[BadRow, ...]  #: those that are skipped
+    passed: int  #: the number of both
+    refusal: str = ""  #: why the next row ends the run, if one does
 
 
 class Played(NamedTuple):
@@ -121,6 +169,7 @@ class Played(NamedTuple):
     achieved: dict[str, list[Achieved]]
     said: dict[str, Written]  #: by each learner's first seed
     labels: np.ndarray
+    readable: Readable
 
 
 class Play:
@@ -132,6 +181,7 @@ class Play:
       seeds: the number of runs of each of them.
       delay: the number of rounds by which labels arrive late.
       pipeline: the state to begin with; by default that before the first row.
+      most_bad: the number of rows that may be skipped because they cannot be read.
     """
 
     def __init__(
@@ -141,6 +191,7 @@ class Play:
         seeds: int,
         delay: int,
         pipeline: Pipeline | None = None,
+        most_bad: int = 0,
     ) -> None:
         K, keys = len(columns.classes), jax.random.split(jax.random.key(0), seeds)
         seen = Seen.nothing(K) if pipeline is None else pipeline.seen
@@ -161,18 +212,25 @@ class Play:
         #: that the pipeline had played
         self.rows_before = 0 if pipeline is None else pipeline.rows
         self.warned: dict[str, None] = {}
+        self.bad: tuple[BadRow, ...] = ()  #: the rows that were skipped
+        self._most_bad = most_bad
+        self.keeps_fingerprint = False  #: which takes a while, and only a checkpoint needs
         fills, unseen = columns.init() if pipeline is None else pipeline.fills, len(columns.kinds)
         self.now = Progress(fills, np.zeros(unseen, int), baselines, (score, score))
 
     def play(self, chunk: Chunk) -> Played:
         """Play a chunk without a change of the run, until :meth:`take` accepts the outcome.
 
+        Rows with a cell that does not fit its column are skipped, until there are too many: the
+        chunk is then played up to there.
+
         Raises:
-          ValueError: if a cell does not fit its column.
+          ValueError: if that is the case at the first row of the run.
         """
+        readable, X, fills, y = self._read(chunk)
+        if not len(X):
+            return self._nothing(chunk, readable)
         now, target = self.now, cast(Any, self.columns.target)
-        X, fills = self.columns.inputs(chunk, now.fills)
-        y = self.columns.labels(chunk)
         given = (y - now.baselines.starting(y)).astype(np.float32)
         played = {name: [self._played(name, player, X, given) for player in each]
                   for name, each in self.players.items()}  # fmt: skip
@@ -187,19 +245,65 @@ class Play:
                        zip(now.scores, by_baselines, strict=True))  # fmt: skip
         then = Progress(
             fills,
-            now.unseen + self.columns.unseen(chunk, X),
+            now.unseen + self.columns.unseen(readable.chunk, X),
             baselines,
             (first, last),
             now.num_rows + len(labels),
             now.num_unlabelled + int(np.isnan(labels).sum()),
             now.seconds,
+            now.num_bad + len(readable.bad),
+            self._fingerprint(chunk, readable),
         )
         achieved = {name: [progress for progress, _ in each] for name, each in scored.items()}
-        return Played(then, achieved, {name: each[0][1] for name, each in scored.items()}, labels)
+        said = {name: each[0][1] for name, each in scored.items()}
+        return Played(then, achieved, said, labels, readable)
+
+    def _read(self, chunk: Chunk) -> tuple[Readable, np.ndarray, Fills, np.ndarray]:
+        """Find the rows that can be read; their inputs, the fills after them, and their labels."""
+        rows, reasons, refusal = np.arange(len(chunk.frame)), dict[int, str](), ""
+        left = max(0, self._most_bad - self.now.num_bad)
+        X, fills, y = np.zeros((0, len(self.columns.features))), self.now.fills, np.zeros(0)
+        while len(rows):
+            try:
+                kept = _some(chunk, rows)
+                X, fills = self.columns.inputs(kept, self.now.fills)
+                y = self.columns.labels(kept)
+                break
+            except RefusedRows as error:
+                reasons |= {int(rows[row]): reason for row, reason in error.reasons.items()}
+            rows = np.setdiff1d(rows, [*reasons])
+            if len(reasons) > left:  # nothing from the first one too many on
+                end = sorted(reasons)[left]
+                refusal, rows = reasons[end], self._aligned(rows[rows < end])
+        passed = len(chunk.frame) if not refusal else int(rows[-1]) + 1 if len(rows) else 0
+        bad = tuple(BadRow(int(chunk.numbers[row]), reasons[row])
+                    for row in sorted(reasons) if row < passed)  # fmt: skip
+        readable = Readable(_some(chunk, rows), bad, passed, refusal)
+        return readable, X[: len(rows)], fills, y[: len(rows)]
+
+    def _aligned(self, rows: np.ndarray) -> np.ndarray:
+        """The rows (n,) up to the end of a block, or all where the first one is not complete."""
+        total = self.now.num_rows + len(rows)
+        return rows if total < ALIGNED else rows[: max(0, len(rows) - total % ALIGNED)]
+
+    def _fingerprint(self, chunk: Chunk, readable: Readable) -> Fingerprint:
+        before = self.now.fingerprint
+        return before.after(chunk.frame[: readable.passed]) if self.keeps_fingerprint else before
+
+    def _nothing(self, chunk: Chunk, readable: Readable) -> Played:
+        """The outcome of a chunk of which no row can be played."""
+        if readable.refusal and not self.now.num_rows:
+            raise ValueError(readable.refusal)
+        then = self.now._replace(
+            num_bad=self.now.num_bad + len(readable.bad),
+            fingerprint=self._fingerprint(chunk, readable),
+        )
+        achieved = {name: [one.now for one in each] for name, each in self.players.items()}
+        return Played(then, achieved, {}, np.zeros(0), readable)
 
     def take(self, played: Played) -> None:
         """Accept the outcome of a chunk; no interrupt may come before all players have it."""
-        self.now = played.now
+        self.now, self.bad = played.now, (*self.bad, *played.readable.bad)
         for name, each in self.players.items():
             for player, achieved in zip(each, played.achieved[name], strict=True):
                 player.now = achieved
@@ -218,6 +322,13 @@ class Play:
             result = player.play(X, y)
         self.warned |= dict.fromkeys(f"{name}: {warning.message}" for warning in found)
         return result
+
+
+def _some(chunk: Chunk, rows: np.ndarray) -> Chunk:
+    """These rows of a chunk."""
+    if len(rows) == len(chunk.frame):
+        return chunk
+    return chunk._replace(frame=chunk.frame[rows], numbers=[chunk.numbers[row] for row in rows])
 
 
 def judged_from(baselines: Baselines, players: Iterable[Achieved]) -> float:
@@ -249,17 +360,3 @@ def _scored(
         now = now._replace(densities=now.densities.after(found, labels))
         interval = np.where(known, found.low, np.nan), np.where(known, found.high, np.nan)
     return now, Written(values, interval)
-
-
-def chunks_of(
-    first: Chunk, rest: Iterator[Chunk], skip: int, on: Callable[[Chunk], object]
-) -> Iterator[Chunk]:
-    """The chunks after the first ``skip`` rows; ``on`` is called with each."""
-    chunk: Chunk | None = first
-    while chunk is not None:
-        passed, skip = min(skip, len(chunk.frame)), max(0, skip - len(chunk.frame))
-        if passed < len(chunk.frame):
-            numbers = chunk.numbers[passed:]
-            yield chunk._replace(frame=chunk.frame[passed:], numbers=numbers)
-        on(chunk)
-        chunk = next(rest, None)

@@ -1,6 +1,8 @@
 """The predictions of each row, which a run writes as CSV."""
 
 import csv
+import errno
+import io
 import math
 import os
 from pathlib import Path
@@ -8,10 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from jaxmkl._files import named
+from jaxmkl._files import is_special, named
+from jaxmkl.cli import show
+from jaxmkl.cli.outputs import is_standard, standard_output
 from jaxmkl.cli.play import Written
-from jaxmkl.evaluate import UsageError
 from jaxmkl.tables import Chunk
+
+LONGEST_LINE = 2**20  # bytes
 
 
 class Predictions:
@@ -20,32 +25,53 @@ class Predictions:
     A prediction with a density is followed by the ends of its interval, ``low`` and ``high``. The
     target's column is called "target" if its own name is that of another one.
 
+    A file that was moved, removed, or changed by anything else since the last write is noticed at
+    the next one. A run that continues after that keeps what is left of it, and says so.
+
     Args:
-      path: the file.
+      path: the file; "-" is standard output.
       target: the target of the table.
-      length: the number of bytes to keep from an earlier part of the run; 0 begins anew.
+      length: the number of bytes that an earlier part of the run wrote; 0 begins anew.
 
     Raises:
-      UsageError: if the file is shorter than that.
-      OSError: if it cannot be written; its methods raise this too.
+      OSError: if it cannot be written, or is not what was written so far; its methods raise this
+        too.
     """
 
     def __init__(self, path: Path, target: Any, length: int = 0) -> None:
-        there = path.stat().st_size if length and path.exists() else 0
-        if there < length:
-            text = f"has {there:,} bytes, and the checkpoint continues after {length:,}"
-            raise UsageError(f"--predictions: {path} {text}")
-        self._target, self._begun, self._path = target, length > 0, path
-        self._file = open(path, "r+" if length else "w", newline="", encoding="utf-8")  # noqa: SIM115
-        if length:
-            self._file.truncate(length)
-            self._file.seek(length)
-        self._writer = csv.writer(self._file)
+        self._target, self._path, self._length = target, path, 0
+        self._is_file = not (is_standard(path) or is_special(path))
+        if is_standard(path):
+            self._file: Any = None
+            return
+        is_there = self._is_file and length > 0 and path.exists()
+        self._file = open(path, "r+b" if is_there else "wb", buffering=0)  # noqa: SIM115
+        if is_there:
+            self._length = self._kept(length)
+        if self._is_file and self._length < length:
+            lost = (
+                f"{length - self._length:,} bytes that an earlier part of this run wrote are gone"
+            )
+            text = f"{path}: {lost}; it has no predictions of those rows"
+            show.aside(f"jaxmkl: --predictions: {text}")
+
+    def _kept(self, length: int) -> int:
+        """Keep so many bytes of an earlier part, or the whole lines that there are of them."""
+        kept = min(length, os.fstat(self._file.fileno()).st_size)
+        if kept < length:
+            begin = max(0, kept - LONGEST_LINE)
+            self._file.seek(begin)
+            found = self._file.read(kept - begin).rfind(b"\n")
+            kept = 0 if found < 0 else begin + found + 1
+        self._file.truncate(kept)
+        self._file.seek(kept)
+        return kept
 
     def close(self) -> None:
         """Close the file."""
-        with named(self._path):
-            self._file.close()
+        if self._file is not None:
+            with named(self._path):
+                self._file.close()
 
     def write(
         self, chunk: Chunk, said: dict[str, Written], labels: np.ndarray, start: float
@@ -57,15 +83,45 @@ class Predictions:
             written[f"prediction{of}"] = prediction
             if interval is not None:
                 written |= zip((f"low{of}", f"high{of}"), interval, strict=True)
-        if not self._begun:
+        text = io.StringIO(newline="")
+        writer = csv.writer(text)
+        if not self._length:
             header, name = [chunk.place, *written], self._target.name
-            self._writer.writerow([*header, "target" if name in header else name])
-            self._begun = True
+            writer.writerow([*header, "target" if name in header else name])
         columns = [self._spelled(values, start) for values in written.values()]
         columns.append(self._spelled(labels))
+        writer.writerows(zip(chunk.numbers, *columns, strict=True))
+        self._append(text.getvalue())
+
+    def _append(self, text: str) -> None:
         with named(self._path):
-            self._writer.writerows(zip(chunk.numbers, *columns, strict=True))
-            self._file.flush()
+            if self._file is None:
+                file = standard_output()
+                file.write(text)
+                file.flush()
+                self._length += len(text)
+                return
+            self.check()
+            left = memoryview(text.encode("utf-8", "backslashreplace"))
+            while left:  # one write may take only a part
+                number = self._file.write(left)
+                self._length, left = self._length + number, left[number:]
+
+    def check(self) -> None:
+        """Raise an ``OSError`` unless the file is where and what it was after the last write."""
+        if self._file is None or not self._is_file:
+            return
+        about = os.fstat(self._file.fileno())
+        try:
+            is_there = os.path.samestat(os.stat(self._path), about)
+        except FileNotFoundError:
+            is_there = False
+        changed = "" if is_there else "was moved or removed"
+        if is_there and about.st_size != self._length:
+            changed = f"has {about.st_size:,} bytes in place of {self._length:,}"
+        if changed:
+            text = f"{changed} while it was written; no more is written to it"
+            raise OSError(errno.ESTALE, text, os.fspath(self._path))
 
     def _spelled(self, values: np.ndarray, start: float | None = None) -> list:
         """Names of classes, or numbers; empty for NaN."""
@@ -75,10 +131,13 @@ class Predictions:
         return ["" if np.isnan(place) else classes[int(place)] for place in values.tolist()]
 
     def length(self) -> int:
-        """The number of bytes so far, which are flushed to the disk."""
+        """The number of bytes so far, which are flushed to the disk; 0 of what is no file."""
+        if not self._is_file:
+            return 0
         with named(self._path):
+            self.check()
             os.fsync(self._file.fileno())
-            return os.fstat(self._file.fileno()).st_size
+        return self._length
 
 
 def spelled(values: np.ndarray, start: float | None = 0.0) -> list[str]:

@@ -73,7 +73,8 @@ def _head(results: Results, name: str) -> Element:
     made = element("header", element("h1", name))
     made.append(element("p", element("span", "predicting "), element("b", results.target)))
     if results.is_interrupted:
-        text = f"Interrupted: what follows covers the first {results.num_rows:,} rows."
+        why = f"Ended early ({results.ended_by})" if results.ended_by else "Interrupted"
+        text = f"{why}: what follows covers the first {results.num_rows:,} rows."
         made.append(element("p", text, class_="warning"))
     made.append(element("p", _verdict(results), class_="lead"))
     facts = [("task", results.task), ("rows", f"{results.num_rows:,}")]

@@ -73,6 +73,9 @@ class Results:
     seconds: float  #: from the beginning to the end, compilation and reading included
     peak_bytes: int  #: the largest memory of the process
     is_interrupted: bool = False  #: whether it was stopped before the table's end
+    ended_by: str = ""  #: the sentence on what stopped it, if that was no interrupt
+    #: rows that were skipped as they cannot be read: the ``number`` of each, and the ``reason``
+    bad_rows: tuple[Mapping[str, Any], ...] = ()
     versions: Mapping[str, str] = dataclasses.field(default_factory=lambda: versions())
 
     @property

@@ -1,22 +1,26 @@
 """``jaxmkl run``: learn from a table in the order of its rows, and report the errors."""
 
 import contextlib
+import dataclasses
+import itertools
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from jaxmkl._checks import shown
+from jaxmkl._devices import failure
 from jaxmkl._files import written_whole
 from jaxmkl.cli import options, show
 from jaxmkl.cli.interrupts import Interrupts
 from jaxmkl.cli.kept import Kept
-from jaxmkl.cli.outputs import Outputs, reserved
+from jaxmkl.cli.outputs import Outputs, is_standard, reserved, standard_output
 from jaxmkl.cli.pipelines import differences, own_pipeline
-from jaxmkl.cli.play import Play, Played, Player, Progress, chunks_of
+from jaxmkl.cli.play import Fingerprint, Play, Played, Player, Progress
 from jaxmkl.cli.predictions import Predictions
 from jaxmkl.cli.results import Curves, Learned, Results
 from jaxmkl.command_line import setting
@@ -35,6 +39,7 @@ from jaxmkl.tables import Chunk, Columns, Pipeline, Table, save_pipeline
 
 PATIENCE = 0.5  # seconds that an interrupted chunk has to end by itself, once others are played
 SORTED = 0.9  # kappa of the last label, from which on a table is said to look sorted
+OUTPUTS = "checkpoint", "predictions", "save", "json", "report"
 # what a pipeline has
 OWN = "target", "task", "learner", "set", "drop", "as_", "labels", "density"
 
@@ -58,9 +63,13 @@ def add_to(commands: Any) -> None:
     add("--delay", type=options.natural, default=0, metavar="N", help="delay of labels, in rows")
     add("--seeds", type=options.count, default=1, metavar="N", help="runs of each learner")
     add("--skip", type=options.natural, default=0, metavar="N", help="rows to skip at the start")
+    add("--bad-rows", type=options.natural, default=0, metavar="N", help="skip up to N rows with "
+        "a cell or class that cannot be read (default: 0); the next one ends the run, and what "
+        "was played is written")  # fmt: skip
     add("--save", type=Path, metavar="PIPELINE", help="save the learner with the least error")
     add("--from", dest="from_", type=Path, metavar="PIPELINE", help="continue a saved pipeline")
-    add("--predictions", type=Path, metavar="OUT", help="write the predictions, as CSV")
+    add("--predictions", type=Path, metavar="OUT", help="write the predictions, as CSV; - is "
+        "standard output here, for --json and for --report")  # fmt: skip
     add("--checkpoint", type=Path, metavar="FILE", help="save the run there, and resume "
         "it if it is started again, whatever stopped it")  # fmt: skip
     add("--every", type=options.interval, metavar="N|Nm", help="rows, or minutes such as 5m, "
@@ -74,9 +83,13 @@ def add_to(commands: Any) -> None:
 def command(given: Namespace) -> int:
     """Run the command; return 1 if a file could not be written. An interrupt ends it early."""
     show.needs_rich(*["matplotlib"] * (given.report is not None))
+    inputs = {"FILE": given.file, "--from": given.from_}
+    outputs_of = {f"--{name}": getattr(given, name) for name in OUTPUTS}
+    text = "--predictions", "--json", "--report"
+    beside, replaces = {"--checkpoint": (".before",)}, {"--save": ("--from",)}
     with (
         Interrupts() as interrupts,
-        reserved(given) as outputs,
+        reserved(inputs, outputs_of, text=text, beside=beside, replaces=replaces) as outputs,
         contextlib.closing(Run(given, interrupts, outputs)) as run,
     ):
         try:
@@ -87,7 +100,7 @@ def command(given: Namespace) -> int:
                 raise
         interrupts.patience = float("inf")
         interrupts.heard(run.end)
-    return interrupts.status or int(bool(outputs.failed))
+    return interrupts.status or run.status or int(bool(outputs.failed))
 
 
 class Run:
@@ -104,6 +117,8 @@ class Run:
         self._play: Any = None
         self._kept: Kept | None = None
         self._written: Predictions | None = None
+        self._ended_by = ""  # why the run ends before the table does
+        self.status = 0  #: exit status: 2 if the rest of the table is refused, 1 if JAX failed
 
     @property
     def num_rows(self) -> int:
@@ -121,7 +136,8 @@ class Run:
 
         Raises:
           UsageError: if options do not go together or do not fit the table.
-          ValueError: if the table cannot be read, or later rows are unlike its first ones.
+          ValueError: if the table cannot be read, or its first row is unlike the others. What is
+            refused later ends the run, as an interrupt does.
           KeyboardInterrupt: after an interrupt.
         """
         from jaxmkl.tables import open_table
@@ -139,44 +155,78 @@ class Run:
             columns = _columns(given, table, first) if pipeline is None else pipeline.columns
             columns = columns if kept is None else kept.columns(columns)
             made, notes = _candidates(given, columns, pipeline, table)
-            play = Play(columns, made, given.seeds, given.delay, pipeline)
+            play = Play(columns, made, given.seeds, given.delay, pipeline, given.bad_rows)
+            play.keeps_fingerprint = kept is not None
             if kept is not None:
                 kept.resume(play)
             if given.save is not None:
                 for players in play.players.values():
                     players[0].settled()  # compiled here, where an interrupt has nothing to save
-            # standard input continues where it was left
-            played = play.now.num_rows
-            skip = 0 if given.file == "-" and played else given.skip + played
             if given.predictions is not None:
                 length = 0 if kept is None else kept.length
                 self._written = Predictions(given.predictions, columns.target, length)
             self._play, self._kept, self._made, self._notes = play, kept, made, notes
-            self._began, read = began - play.now.seconds, 0
-
-            def on(chunk: Chunk) -> None:
-                nonlocal read
-                read += len(chunk.frame)
-                say(play.now.num_rows, table.share_read())
-                self.interrupts.look()
-
-            for chunk in chunks_of(first, chunks, skip, on):
-                self._take(chunk, play.play(chunk))
+            self._began = began - play.now.seconds
+            try:
+                self._chunks(itertools.chain([first], chunks), table, say)
+            except Exception as error:
+                self._end_early(error)
         if not play.now.num_rows:
             raise UsageError(f"--skip {given.skip}: {given.file} has no rows after these")
-        if read < skip:
-            text = f"belongs to a run past row {skip:,}, and {given.file} has only {read:,} rows"
-            raise UsageError(f"--checkpoint: {given.checkpoint} {text}")
 
-    def _take(self, chunk: Chunk, played: Played) -> None:
+    def _chunks(self, chunks: Iterable[Chunk], table: Table, say: show.Report) -> None:
+        """Play the rows of a table after those that are skipped or were played before."""
+        given, play = self.given, self._play
+        before, begin = self._passed, given.skip
+        # standard input continues where it was left
+        begin, before = (0, 0) if given.file == "-" and before else (begin, before)
+        end, read, found = begin + before, 0, Fingerprint()
+        for chunk in chunks:
+            rows = len(chunk.frame)
+            if before and read < end:
+                found = found.after(chunk.frame[max(0, begin - read) : end - read])
+                if end <= read + rows and found != play.now.fingerprint:
+                    text = f"belongs to a run whose rows were different: {given.file} has changed"
+                    advice = "up to where the run is; put the rows back, or delete the checkpoint"
+                    raise UsageError(f"--checkpoint: {given.checkpoint} {text} {advice}")
+            read += rows
+            new = min(rows, read - end)
+            if new > 0:
+                numbers = chunk.numbers[rows - new :]
+                played = play.play(
+                    chunk._replace(frame=chunk.frame[rows - new :], numbers=numbers)
+                )
+                self._take(played)
+                if played.readable.refusal:
+                    raise ValueError(played.readable.refusal)
+            say(play.now.num_rows, table.share_read())
+            self.interrupts.look()
+        if read < end and before:
+            text = f"belongs to a run past row {end:,}, and {given.file} has only"
+            raise UsageError(f"--checkpoint: {given.checkpoint} {text} {read:,} rows")
+
+    @property
+    def _passed(self) -> int:
+        """The number of rows after those of --skip that were played or skipped."""
+        return self._play.now.num_rows + self._play.now.num_bad
+
+    def _end_early(self, error: Exception) -> None:
+        """Note what ends the run, if it has played rows whose results can be written."""
+        text = failure(error)
+        if not self.num_rows or not (text or isinstance(error, ValueError)):
+            raise error
+        self._ended_by, self.status = text or str(error), 1 if text else 2
+
+    def _take(self, played: Played) -> None:
         """Accept a chunk and write what is due, without an interrupt in between."""
         with self.interrupts.held:
             self._play.take(played)
             self._play.now = self._play.now._replace(seconds=time.perf_counter() - self._began)
-            if self._written is not None and self._goes_well:
+            if self._written is not None and self._goes_well and played.said:
                 with self.outputs.writing("predictions"):
                     start = played.now.baselines.start
-                    self._written.write(chunk, played.said, played.labels, start)
+                    rows = played.readable.chunk
+                    self._written.write(rows, played.said, played.labels, start)
             if self._kept is not None and self._goes_well:
                 with self.outputs.writing("checkpoint"):
                     self._kept.offer(self._play, self._written)
@@ -191,14 +241,18 @@ class Run:
         """Write the results to every file that can be written, and show the table."""
         given, play, outputs = self.given, self._play, self.outputs
         play.now = play.now._replace(seconds=time.perf_counter() - self._began)
+        if self._written is not None and self._goes_well:
+            with outputs.writing("predictions"):
+                self._written.check()
         if self._kept is not None and self._goes_well:
             with outputs.writing("checkpoint"):
                 self._kept.close(play, self._written)
         if self._written is not None and self._goes_well:
             with outputs.writing("predictions"):
                 self._written.close()
-        interrupted = self.interrupts.status > 0
+        interrupted = self.interrupts.status > 0 or bool(self._ended_by)
         results = _results(given, play, self._made, self._notes, interrupted)
+        results = dataclasses.replace(results, ended_by=self._ended_by)
         said = list[str]()
         if given.save is not None:
             with outputs.writing("save"):
@@ -211,15 +265,39 @@ class Run:
 
             with outputs.writing("report"):
                 said.append(_text(given.report, page(results), "report"))
-        show.table(results)
+        # what is said stands apart from a file that goes to standard output
+        aside = sys.stderr if any(map(is_standard, outputs.paths.values())) else sys.stdout
+        show.table(results, aside)
         for sentence in said:
-            print(sentence)
+            show.line(sentence, aside)
         if interrupted:
-            print(_goes_on(given, play, outputs), file=sys.stderr)
+            show.aside(f"jaxmkl: {self._goes_on()}")
+
+    def _goes_on(self) -> str:
+        """Why the run ended before the table did, and how it goes on."""
+        given, outputs = self.given, self.outputs
+        rows, written = given.skip + self._passed, outputs.paths.keys() - outputs.failed
+        text = (
+            f"ended after {rows:,} rows" if self._ended_by else f"interrupted after {rows:,} rows"
+        )
+        if self._ended_by:
+            text = f"{self._ended_by.rstrip('.')}; {text}"
+        if "checkpoint" in written:
+            text = f"{text}; the same command continues from {given.checkpoint}"
+        elif "save" in written:
+            more = f"--from {given.save} --skip {rows}"
+            text = f"{text}; continue with: jaxmkl run {given.file} {more}"
+        if self.status == 2:
+            text = f"{text}; mend the row, or skip it with --bad-rows {len(self._play.bad) + 1}"
+        return text
 
 
 def _text(path: Path, text: str, what: str) -> str:
     """Write a text, and return a sentence that says where it is."""
+    if is_standard(path):
+        (file := standard_output()).write(text)
+        file.flush()
+        return f"{what}: standard output"
     with written_whole(path) as file:
         file.write(text.encode("utf-8", "backslashreplace"))
     return f"{what}: {path}"
@@ -311,7 +389,8 @@ def _results(
         learners=learners,
         curves=Curves(curve.size, tuple(ends), errors, labels),
         columns=columns.notes,
-        notes=(*notes, *columns.losses(now.unseen), *play.warned),
+        notes=(*notes, *_of_bad_rows(play), *columns.losses(now.unseen), *play.warned),
+        bad_rows=tuple(row._asdict() for row in play.bad),
         settings=options.plain(given, options.OF_THE_LINE),
         seconds=now.seconds,
         peak_bytes=held_bytes(),
@@ -343,11 +422,9 @@ def _saved(given: Namespace, results: Results, play: Play) -> str:
     return f"pipeline: {given.save} ({best}{why}); predict with: jaxmkl predict {given.save} FILE"
 
 
-def _goes_on(given: Namespace, play: Play, outputs: Outputs) -> str:
-    rows, written = given.skip + play.now.num_rows, outputs.paths.keys() - outputs.failed
-    text = f"jaxmkl: interrupted after {rows:,} rows"
-    if "checkpoint" in written:
-        return f"{text}; the same command continues from {given.checkpoint}"
-    if "save" not in written:
-        return text
-    return f"{text}; continue with: jaxmkl run {given.file} --from {given.save} --skip {rows}"
+def _of_bad_rows(play: Play) -> list[str]:
+    """A sentence on the rows that were skipped, if there are any."""
+    if not play.bad:
+        return []
+    numbers = shown([row.number for row in play.bad], 20)
+    return [f"{len(play.bad):,} rows that cannot be read were skipped: {numbers}"]

@@ -4,29 +4,30 @@ By default the choice is greedy (TED): first the row that explains most of all o
 that explains most of what is left. The kernel is a Gaussian whose bandwidth is the median distance
 of the rows, after columns are standardised. On most tables these rows are better to learn from
 than rows drawn at random. ``--method facility`` takes rows that are near to many others. The
-papers' other methods (cted, rrss, gmkal) rank no more rows than they need and are there for
-comparison. If there are more than 4,000 different rows (2,000 for these other methods), that many
-are drawn at random and considered. The column of labels is not an input: it is the one named by
-``--target``, else the one named target, y, label or class.
+papers' other methods (cted, rrss, gmkal, lmkal) rank no more rows than they need and are there
+for comparison; lmkal, with a weight for each row and kernel, takes the longest. If there are more
+than 4,000 different rows (2,000 for these other methods), that many are drawn at random and
+considered. The column of labels is not an input: it is the one named by ``--target``, else the one
+named target, y, label or class.
 """
 
 import contextlib
 import csv
-import sys
 import warnings
 from argparse import Namespace
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import jax
 import numpy as np
 
 from jaxmkl.cli import options, show
-from jaxmkl.cli.predict import written
+from jaxmkl.cli.interrupts import Interrupts
+from jaxmkl.cli.outputs import OUT, opened, reserved
 from jaxmkl.evaluate import UsageError
 from jaxmkl.tables import Columns, open_table, usual_target
 
-METHODS = ("ted", "facility", "cted", "rrss", "gmkal", "random")
+METHODS = ("ted", "facility", "cted", "rrss", "gmkal", "lmkal", "random")
 
 
 def add_to(commands: Any) -> None:
@@ -35,7 +36,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("file", metavar="FILE", help="a table, with or without a target")
     parser.add_argument("--num", type=options.count, required=True, metavar="N", help="how many")
     parser.add_argument("--method", choices=METHODS, default="ted", help="default: ted")
-    parser.add_argument("--out", type=Path, metavar="OUT", help="CSV (default: standard output)")
+    parser.add_argument("--out", type=Path, metavar="OUT", help=OUT)
     options.table_options(parser, "none")
     parser.set_defaults(command=command)
 
@@ -43,6 +44,17 @@ def add_to(commands: Any) -> None:
 def command(given: Namespace) -> int:
     """Write the rows, the best first: the rank, the place in the table and the cells of each."""
     show.needs_rich()
+    outputs = {"--out": given.out}
+    with (
+        Interrupts() as interrupts,
+        reserved({"FILE": given.file}, outputs, text=["--out"], says=given.out is None),
+        opened(given.out) as file,
+    ):
+        interrupts.heard(lambda: _select(given, file))
+    return interrupts.status
+
+
+def _select(given: Namespace, file: TextIO) -> None:
     from jaxmkl.design.rows import choose_rows, distinct, prepared
     from jaxmkl.tables.source import ROWS, joined
 
@@ -77,14 +89,12 @@ def command(given: Namespace) -> int:
         key = jax.random.key(0)
         chosen, pool = choose_rows("select", X[different], given.method, key, given.num)
     for note in (*columns.notes, *(warning.message for warning in warned)):
-        print(note, file=sys.stderr)
+        show.aside(note)
     if len(pool) < len(different):
         text = f"{len(pool)} of {len(different)} different rows, drawn at random, were considered"
-        print(text, file=sys.stderr)
+        show.aside(text)
     ranking = different[np.asarray(chosen.ranking)][: int(chosen.num_active)].tolist()
-    with written(given.out, given.file) as file:
-        writer = csv.writer(file)
-        writer.writerow(["rank", whole.place, *names])
-        for rank, row in enumerate(ranking, 1):
-            writer.writerow([rank, whole.numbers[row], *whole.frame.row(row)])
-    return 0
+    writer = csv.writer(file)
+    writer.writerow(["rank", whole.place, *names])
+    for rank, row in enumerate(ranking, 1):
+        writer.writerow([rank, whole.numbers[row], *whole.frame.row(row)])

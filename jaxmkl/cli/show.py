@@ -5,10 +5,10 @@ import importlib
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from functools import partial
+from typing import Any, TextIO
 
 from jaxmkl.cli.results import Results
-from jaxmkl.evaluate import figure, mean_and_std, size
+from jaxmkl.evaluate import figure, mean_and_std, printable, size
 
 PATIENCE = 2.0  # seconds before progress is shown
 IMPORTANT = 5  # inputs that are named
@@ -35,6 +35,16 @@ COSTS = "µs\na row", "memory"
 Report = Callable[[int, float | None], None]
 
 
+def line(text: object, file: TextIO | None = None) -> None:
+    """Print a line on standard output or another file, its control characters escaped."""
+    print(printable(text), file=file or sys.stdout)
+
+
+def aside(text: object) -> None:
+    """Print a line on standard error, its control characters escaped."""
+    line(text, sys.stderr)
+
+
 @contextlib.contextmanager
 def progress(name: str) -> Iterator[Report]:
     """Show the progress through a table, on a terminal and after two seconds.
@@ -53,10 +63,11 @@ def progress(name: str) -> Iterator[Report]:
         TimeRemainingColumn,
     )
 
-    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rows]}")
+    name_column = TextColumn("{task.description}", markup=False)
+    columns = name_column, BarColumn(), TextColumn("{task.fields[rows]}")
     times = TimeElapsedColumn(), TextColumn("left:"), TimeRemainingColumn()
     bar = Progress(*columns, *times, console=Console(stderr=True), transient=True)
-    task = bar.add_task(name, total=None, rows="")
+    task = bar.add_task(printable(name), total=None, rows="")
 
     def say(rows: int, share: float | None) -> None:
         total = None if share is None else 1.0
@@ -72,13 +83,14 @@ def progress(name: str) -> Iterator[Report]:
         bar.stop()
 
 
-def table(results: Results) -> None:
-    """Print the results of a run, and its notes."""
+def table(results: Results, file: TextIO | None = None) -> None:
+    """Print the results of a run, and its notes, on standard output or another file."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False)
+    plain: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False, "file": file}
+    console = Console(**plain)
     wide = console.width if console.is_terminal else WIDTH
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     shown.add_column("", no_wrap=True)
@@ -89,9 +101,11 @@ def table(results: Results) -> None:
     for name, line in results.lines.items():
         cells = [mean_and_std(line.get(metric)) for metric in results.metrics]
         is_baseline = name not in results.learners
-        shown.add_row(name, *cells, *costs(results, name), style="dim" if is_baseline else None)
+        shown.add_row(
+            printable(name), *cells, *costs(results, name), style="dim" if is_baseline else None
+        )
     needed = Console(width=1000).measure(shown).maximum
-    console = Console(highlight=False, width=max(wide, needed))  # figures are never cut
+    console = Console(**plain, width=max(wide, needed))  # figures are never cut
     rows = f"{results.num_rows:,} rows of {results.num_inputs} inputs"
     if results.num_unlabelled:
         rows += f", {results.num_unlabelled:,} without a target: predicted, not learned"
@@ -101,7 +115,10 @@ def table(results: Results) -> None:
     cost = f"{results.seconds:.1f} s, {rate:,.0f} rows a second"
     cost += f", {results.peak_bytes / 2**20:,.0f} MiB at most"
     head = f"{results.source}: {results.target!r}, {results.task}"
-    say = partial(console.print, markup=False, soft_wrap=True)
+
+    def say(text: str) -> None:
+        console.print(printable(text), soft_wrap=True)
+
     for said in (head, *(f"  {line}" for line in (*results.columns, *results.notes))):
         say(said)
     console.print(shown)

@@ -1,4 +1,7 @@
-"""Elements of a page, and the page around them; text is escaped when it is written."""
+"""Elements of a page, and the page around them; text is escaped when it is written.
+
+Control characters, which no page can hold, are shown as escapes.
+"""
 
 import base64
 import hashlib
@@ -6,7 +9,7 @@ import importlib.resources
 from collections.abc import Iterable, Mapping, Sequence
 from xml.etree.ElementTree import Element, tostring
 
-from jaxmkl.evaluate.rows import Row, mean_and_std
+from jaxmkl.evaluate.rows import Row, mean_and_std, printable
 
 
 def element(name: str, /, *inside: Element | str, **attributes: object) -> Element:
@@ -18,16 +21,20 @@ def element(name: str, /, *inside: Element | str, **attributes: object) -> Eleme
     >>> tostring(element("p", "a < b, ", element("b", "c"), class_="x"), "unicode", method="html")
     '<p class="x">a &lt; b, <b>c</b></p>'
     """
-    names = {key.rstrip("_").replace("_", "-"): str(value) for key, value in attributes.items()}
+    names = {key.rstrip("_").replace("_", "-"): _shown(v) for key, v in attributes.items()}
     made = Element(name, names)
     for part in inside:
         if isinstance(part, Element):
             made.append(part)
         elif len(made):
-            made[-1].tail = (made[-1].tail or "") + part
+            made[-1].tail = (made[-1].tail or "") + _shown(part)
         else:
-            made.text = (made.text or "") + part
+            made.text = (made.text or "") + _shown(part)
     return made
+
+
+def _shown(text: object) -> str:
+    return printable(text, keep="\n\t")
 
 
 def section(title: str, *inside: Element | str) -> Element:

@@ -1,6 +1,7 @@
 """Rows of results: the mean and deviation of a metric over seeds, in JSON and as text."""
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -8,6 +9,8 @@ import numpy as np
 from jax.typing import ArrayLike
 
 LOW_IS_BETTER = ("mistake_rate", "log_loss", "brier", "calibration_error", "mse", "mae", "crps")
+# control characters, ends of lines and paragraphs, turns of the direction, halves of surrogates
+UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class Row(NamedTuple):
@@ -153,3 +156,19 @@ def plain(value: object) -> Any:
     if hasattr(value, "tolist") and hasattr(value, "dtype"):
         return plain(np.asarray(value).tolist())
     return " ".join(repr(value).split())
+
+
+def printable(text: object, keep: str = "") -> str:
+    r"""Text whose control characters are escaped, so that it cannot steer a terminal.
+
+    Args:
+      text: a text, or what :class:`str` makes one of: a name of a column, a class or a file.
+      keep: characters that stay as they are.
+
+    >>> printable("a\x1b[31mb"), printable("1\n2"), printable("1\n2", keep="\n")
+    ('a\\x1b[31mb', '1\\n2', '1\n2')
+    """
+    return UNPRINTABLE.sub(
+        lambda one: one[0] if one[0] in keep else one[0].encode("unicode_escape").decode(),
+        str(text),
+    )

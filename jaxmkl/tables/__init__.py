@@ -25,18 +25,19 @@ from jaxmkl.tables._words import needs_polars as _needs_polars
 from jaxmkl.tables._words import usual_target
 
 if TYPE_CHECKING:
-    from jaxmkl.tables._cells import Chunk
+    from jaxmkl.tables._cells import Chunk, RefusedRows
     from jaxmkl.tables._columns import Columns, Fills
     from jaxmkl.tables.source import Table, open_table
 
 _LATE = {"Columns": "_columns", "Fills": "_columns", "Table": "source", "open_table": "source"}
-_LATE |= {"Chunk": "_cells"}
+_LATE |= {"Chunk": "_cells", "RefusedRows": "_cells"}
 __all__ = [
     "Chunk",
     "Columns",
     "Dataset",
     "Fills",
     "Pipeline",
+    "RefusedRows",
     "Seen",
     "Table",
     "UnseenCells",

@@ -5,7 +5,7 @@ A cell that is neither missing nor of the wanted kind is refused, by its row and
 
 import dataclasses
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -96,6 +96,19 @@ class Style(NamedTuple):
     written: Written
     share: float = 1.0
     """The share of the cells that are such numbers."""
+
+
+class RefusedRows(ValueError):
+    """Some rows have a cell that cannot be read.
+
+    Args:
+      reasons: a sentence for each of these rows, by its place in the chunk; the first one is the
+        message.
+    """
+
+    def __init__(self, reasons: Mapping[int, str]) -> None:
+        super().__init__(next(iter(reasons.values())))
+        self.reasons = reasons
 
 
 class Cells:
@@ -206,10 +219,16 @@ class Cells:
         return written, bare
 
     def refuse(self, wrong: pl.Series, why: str, cells: pl.Series | None = None) -> None:
-        """Raise for the first cell that is wrong; ``why`` shows it in the place of ``{}``."""
+        """Raise for the cells that are wrong; ``why`` shows one in the place of ``{}``."""
         cells = self.values if cells is None else cells
-        for row in wrong.arg_true().head(1):
-            raise ValueError(f"{self.where(row)}: {why.replace('{}', repr(cells[row]), 1)}")
+        rows = wrong.arg_true().to_list()
+        if rows:
+            raise RefusedRows(
+                {
+                    row: f"{self.where(row)}: {why.replace('{}', repr(cells[row]), 1)}"
+                    for row in rows
+                }
+            )
 
     def refuse_unread(self, found: pl.Series, why: str) -> None:
         """Raise for the first cell that is not missing, where nothing was ``found``."""

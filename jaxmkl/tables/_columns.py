@@ -12,7 +12,7 @@ import polars as pl
 
 from jaxmkl._checks import input_bound, shown
 from jaxmkl.tables import _kinds
-from jaxmkl.tables._cells import Chunk
+from jaxmkl.tables._cells import Chunk, RefusedRows
 from jaxmkl.tables._decide import Decision, kind_of, plainly_numbers, sentences
 from jaxmkl.tables._kinds import KINDS, Kind
 from jaxmkl.tables._target import Target, target_name, target_of
@@ -353,10 +353,18 @@ class Columns:
 
 
 def _refuse_large(chunk: Chunk, is_large: np.ndarray, names: Sequence[str]) -> None:
-    """Refuse the first number that is too large (n, k), by the columns' names."""
-    for row, place in np.argwhere(is_large)[:1]:
+    """Refuse the rows that have a number that is too large (n, k), by the columns' names."""
+    found, reasons = (
+        [(row, names[place]) for row, place in np.argwhere(is_large)],
+        dict[int, str](),
+    )
+    # a mean that fills in a missing cell is large because of a row before
+    known = {name: chunk.column(name).values.is_not_null() for name in {name for _, name in found}}
+    for row, name in [(row, name) for row, name in found if known[name][int(row)]] or found[:1]:
         text = f"the number is too large for a learner (above {BOUND:.1e}); mend or empty it"
-        raise ValueError(f"{chunk.column(names[place]).where(row)}: {text}")
+        reasons.setdefault(int(row), f"{chunk.column(name).where(row)}: {text}")
+    if reasons:
+        raise RefusedRows(reasons)
 
 
 def _of_json(cls: type[T], fields: dict[str, Any]) -> T:

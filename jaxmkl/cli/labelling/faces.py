@@ -6,11 +6,13 @@ import os
 import select
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, TextIO
 
+from jaxmkl.cli.interrupts import Interrupts
 from jaxmkl.cli.labelling.rows import Refused
 from jaxmkl.cli.labelling.session import Labelling
-from jaxmkl.evaluate import figure, plain
+from jaxmkl.evaluate import figure, plain, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,12 +20,19 @@ if TYPE_CHECKING:
 COMMANDS = {"s": "skip", "u": "undo", "q": "quit"}
 LOOK = 0.2  # seconds between two looks for an interrupt
 END = ("", "\x04")  # the end of what is typed
+NOTHING = contextlib.nullcontext()
 LONGEST = 200  # characters of a line that are quoted
 
 # --- a process -----------------------------------------------------------------------------------
 
 
-def serve_process(labelling: Labelling, given: Iterable[str], out: TextIO, ahead: int) -> None:
+def serve_process(
+    labelling: Labelling,
+    given: Iterable[str],
+    out: TextIO,
+    ahead: int,
+    held: AbstractContextManager = NOTHING,
+) -> None:
     """Ask and take answers until every question is answered, or no more answers come.
 
     Args:
@@ -31,6 +40,7 @@ def serve_process(labelling: Labelling, given: Iterable[str], out: TextIO, ahead
       given: the lines that are read.
       out: the file for the lines that are written; each is flushed.
       ahead: the number of questions that may wait at the same time.
+      held: entered while something is asked or learned, which nothing may cut off.
     """
 
     def say(line: Mapping[str, object]) -> None:
@@ -40,14 +50,16 @@ def serve_process(labelling: Labelling, given: Iterable[str], out: TextIO, ahead
         while len(labelling.standing.open) < ahead and (item := labelling.ask()) is not None:
             say(_question(labelling, item))
 
-    for item in labelling.standing.open:
-        say(_question(labelling, item))
-    fill()
+    with held:
+        for item in labelling.standing.open:
+            say(_question(labelling, item))
+        fill()
     lines = iter(given)
     while labelling.standing.open and (line := next(lines, None)) is not None:
         if line.strip():
-            say(_taken(labelling, line))
-            fill()
+            with held:
+                say(_taken(labelling, line))
+                fill()
     now = labelling.standing
     say({"labels": len(now.labels), "waiting": now.open})
 
@@ -87,13 +99,13 @@ def _taken(labelling: Labelling, line: str) -> dict[str, object]:
 # --- a person ------------------------------------------------------------------------------------
 
 
-def serve_person(labelling: Labelling) -> None:
+def serve_person(labelling: Labelling, interrupts: Interrupts) -> None:
     """Ask the person until no question is left, or they quit; Ctrl-C and Ctrl-D quit too."""
     from rich.console import Console
 
     keys, done = keys_of(labelling.rows.target.classes), ""
     console = Console(highlight=False, markup=False, emoji=False)
-    with contextlib.suppress(KeyboardInterrupt), _typed(bool(keys)) as read:
+    with contextlib.suppress(KeyboardInterrupt), _typed(bool(keys), interrupts) as read:
         while (item := _waiting(labelling)) is not None:
             _show(labelling, item, keys, console)
             if _replied(labelling, item, keys, console, read) == "quit":
@@ -131,24 +143,19 @@ def _show(labelling: Labelling, item: int, keys: Mapping[str, str], console: "Co
     cells.add_column(style="dim", no_wrap=True)
     cells.add_column(overflow="fold")
     for name, cell in rows.cells(rows.place(item)).items():
-        cells.add_row(_printable(name), "" if cell is None else _printable(cell))
+        cells.add_row(printable(name), "" if cell is None else printable(cell))
     left = labelling.remaining + len(now.open)
     counts = f"{len(now.labels)} labels so far, at most {left} to come"
     console.print()
     console.rule(f"{rows.chunk.place} {item}, {counts}", align="left")
     console.print(cells)
-    console.print(sentence(labelling.said(item), rows.target.name), style="bold")
+    console.print(printable(sentence(labelling.said(item), rows.target.name)), style="bold")
     answers = [key if key == name else f"{key} {name}" for key, name in keys.items()]
     if not keys:
         wanted = "a class, or its first letters" if rows.target.classes else "a number"
         answers = [f"{wanted}, then Enter"]
     commands = [f"{key} {name}" for key, name in COMMANDS.items()]
-    console.print(f"[{', '.join(answers)}; {', '.join(commands)}] ", end="")
-
-
-def _printable(cell: object) -> str:
-    """The text of a cell, without characters that move the cursor or change colours."""
-    return "".join(c if c.isprintable() else " " for c in str(cell))
+    console.print(printable(f"[{', '.join(answers)}; {', '.join(commands)}] "), end="")
 
 
 def sentence(said: Mapping[str, Any], target: str) -> str:
@@ -175,10 +182,10 @@ def _replied(
         try:
             done = reply(labelling, item, typed.strip(), keys)
         except Refused as reason:
-            console.print(f"\n{reason}; again: ", end="")
+            console.print(f"\n{printable(reason)}; again: ", end="")
             continue
         if keys:
-            console.print(done)
+            console.print(printable(done))
         return done
     return "quit"
 
@@ -200,17 +207,20 @@ def reply(labelling: Labelling, item: int, typed: str, keys: Mapping[str, str]) 
 
 
 @contextlib.contextmanager
-def _typed(by_key: bool) -> Iterator[Callable[[], str]]:
-    """Yield a function that reads a key, or a line: empty or Ctrl-D at the end of the input."""
+def _typed(by_key: bool, interrupts: Interrupts) -> Iterator[Callable[[], str]]:
+    """Yield a function that reads a key, or a line: empty or Ctrl-D at the end of the input.
+
+    It raises a ``KeyboardInterrupt`` after an interrupt.
+    """
     import termios
     import tty
 
     terminal = sys.stdin.fileno()
 
     def read() -> str:
-        # an interrupt that comes just before a read would only be seen after it
+        interrupts.look()
         while not select.select([terminal], [], [], LOOK)[0]:
-            pass
+            interrupts.look()
         if not by_key:
             return sys.stdin.readline()
         key = os.read(terminal, 1)
@@ -219,9 +229,14 @@ def _typed(by_key: bool) -> Iterator[Callable[[], str]]:
         return key.decode("ascii", "replace")
 
     before = termios.tcgetattr(terminal)
+
+    def restore() -> None:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+
+    interrupts.last_acts.append(restore)
     try:
         if by_key:
             tty.setcbreak(terminal, termios.TCSADRAIN)
         yield read
     finally:
-        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+        restore()

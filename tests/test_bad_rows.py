@@ -1,0 +1,207 @@
+"""Rows that cannot be read, amid a table: they end a run as an interrupt does, or are skipped."""
+
+import csv
+import json
+import os
+
+import numpy as np
+import pytest
+from test_kept import assert_same, command, flowers, outcome  # noqa: F401 (a fixture)
+
+import jaxmkl
+from jaxmkl.cli import main, play
+from jaxmkl.tables import source
+
+SMALL_PROGRAMS = True
+ONE = ["--seeds", "1"]
+
+
+@pytest.fixture(autouse=True)
+def short_chunks(monkeypatch):
+    monkeypatch.setattr(source, "ROWS", 64)
+
+
+def changed(path, cells):
+    """Put cells into a CSV file by (row, column), rows counted from 1; return the text before."""
+    text = path.read_text()
+    rows = list(csv.reader(text.splitlines()))
+    for (row, name), cell in cells.items():
+        rows[row][rows[0].index(name)] = cell
+    path.write_text("".join(",".join(row) + "\n" for row in rows))
+    return text
+
+
+def without(text, rows):
+    lines = text.splitlines(keepends=True)
+    return "".join(line for i, line in enumerate(lines) if i not in rows)
+
+
+@pytest.mark.parametrize(
+    ("cell", "reason"),
+    [
+        (("b", "tall"), "'tall' is not a number"),
+        (("kind", "w"), "'w' is not one of"),
+        pytest.param(("c", "1e30"), "the number is too large", marks=pytest.mark.slow),
+        pytest.param(("d", "inf"), "'inf' is not finite", marks=pytest.mark.slow),
+    ],
+)
+def test_a_bad_row_ends_a_run_as_an_interrupt_does(cell, reason, flowers, tmp_path, capsys):  # noqa: F811
+    """All is written, and once the row is mended the run goes on as if it had been good."""
+    folder, kept = tmp_path / "parts", tmp_path / "kept"
+    report = ["--report", str(folder / "page.html")]
+    parts = [*command(flowers, folder), *ONE, "--checkpoint", str(kept), *report]
+    text = changed(flowers, {(300, cell[0]): cell[1]})
+    assert main(parts) == 2
+    said = capsys.readouterr()
+    last = said.err.splitlines()[-1]
+    assert last.startswith(f"jaxmkl: {flowers}, line 301, column {cell[0]!r}: {reason}")
+    assert f"; ended after 256 rows; the same command continues from {kept}; mend" in last
+    assert "256 rows of 5 inputs" in said.out
+    assert sorted(os.listdir(folder)) == ["model", "page.html", "run.json", "said.csv"]
+    content, predictions, model = outcome(folder)
+    assert (content["num_rows"], model.rows, predictions.count("\n")) == (256, 256, 257)
+    assert reason in content["ended_by"]
+    assert reason in (folder / "page.html").read_text()
+    flowers.write_text(text)
+    assert main(parts) == main([*command(flowers, tmp_path / "whole"), *ONE]) == 0
+    assert_same(outcome(folder), outcome(tmp_path / "whole"))
+
+
+def test_a_run_without_a_checkpoint_says_where_to_go_on(flowers, tmp_path, capsys):  # noqa: F811
+    """And before the first block is full, all rows are played up to the bad one."""
+    model = tmp_path / "model"
+    line = [
+        "run",
+        str(flowers),
+        "--learner",
+        "raker",
+        "--set",
+        "num_features=4",
+        "--first",
+        "60",
+        "--save",
+        str(model),
+    ]
+    changed(flowers, {(100, "b"): "tall"})
+    assert main(line) == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    on = f"continue with: jaxmkl run {flowers} --from {model} --skip 99"
+    assert last.endswith(
+        f"; ended after 99 rows; {on}; mend the row, or skip it with --bad-rows 1"
+    )
+    assert jaxmkl.load_pipeline(model).rows == 99
+    assert main(["run", str(flowers), "--from", str(model), "--skip", "100"]) == 0
+
+
+def test_a_table_that_begins_with_a_bad_row_is_refused(flowers, tmp_path, capsys):  # noqa: F811
+    changed(flowers, {(1, "b"): "tall"})
+    assert main([*command(flowers, tmp_path / "folder"), *ONE, "--bad-rows", "0"]) == 2
+    said = capsys.readouterr()
+    assert "line 2, column 'b': 'tall' is not a number" in said.err
+    assert said.out == ""
+
+
+BAD = {
+    (1, "b"): "tall",
+    (130, "kind"): "w",
+    (130, "c"): "x",
+    (131, "a"): "1e30",
+    (280, "d"): "inf",
+    (500, "kind"): "v",
+}
+ROWS = sorted({row for row, _ in BAD})
+
+
+@pytest.mark.slow
+def test_bad_rows_are_skipped_and_counted(flowers, tmp_path, monkeypatch, capsys):  # noqa: F811
+    text = changed(flowers, BAD)
+    line = [*command(flowers, tmp_path / "skipped"), *ONE, "--bad-rows", "5"]
+    assert main(line) == 0
+    shown = capsys.readouterr()
+    note = f"5 rows that cannot be read were skipped: {', '.join(str(row + 1) for row in ROWS)}"
+    assert note in shown.out
+    content, predictions, model = outcome(tmp_path / "skipped")
+    assert [row["number"] for row in content["bad_rows"]] == [row + 1 for row in ROWS]
+    assert "'tall' is not a number" in content["bad_rows"][0]["reason"]
+    assert (content["num_rows"], model.rows, content["is_interrupted"]) == (595, 595, False)
+    lines = {int(row["line"]) for row in csv.DictReader(predictions.splitlines())}
+    assert lines == {*range(2, 602)} - {row + 1 for row in ROWS}
+
+    # the same as without them, up to where chunks are cut
+    cleaned = tmp_path / "cleaned.csv"
+    cleaned.write_text(without(text, ROWS))
+    assert main([*command(cleaned, tmp_path / "cleaned"), *ONE]) == 0
+    wanted = outcome(tmp_path / "cleaned")
+    for found, other in zip(content["rows"], wanted[0]["rows"], strict=True):
+        assert found["mean"] == pytest.approx(other["mean"], rel=1e-3, abs=1e-4)
+
+    # stopped and resumed, with fewer and then with more of them allowed
+    kept = ["--checkpoint", str(tmp_path / "kept"), "--every", "64"]
+    parts = [*command(flowers, tmp_path / "parts"), *ONE, *kept, "--bad-rows"]
+    assert main([*parts, "2"]) == 2
+    assert "line 132, column 'a'" in capsys.readouterr().err.splitlines()[-1]
+    calls, original = [], play.Player.play
+
+    def interrupted(self, X, y):
+        calls.append(0)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return original(self, X, y)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(play.Player, "play", interrupted)
+        assert main([*parts, "5"]) == 130
+    assert main([*parts, "5"]) == 0
+    found = outcome(tmp_path / "parts")
+    assert found[0]["bad_rows"] == content["bad_rows"]
+    assert [row.split(",")[0] for row in found[1].splitlines()] == [
+        row.split(",")[0] for row in predictions.splitlines()
+    ]
+    np.testing.assert_allclose(found[2].fills, model.fills)
+    assert json.loads((tmp_path / "parts" / "run.json").read_text())["num_rows"] == 595
+
+
+def test_a_chunk_of_bad_rows_alone(flowers, tmp_path):  # noqa: F811
+    changed(flowers, {(row, "b"): "tall" for row in range(129, 193)})
+    assert main([*command(flowers, tmp_path / "out"), *ONE, "--bad-rows", "64"]) == 0
+    content, _, model = outcome(tmp_path / "out")
+    assert (content["num_rows"], len(content["bad_rows"]), model.rows) == (536, 64, 536)
+
+
+# --- rows that were played, and changed since ----------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["a", "kind", "row"])
+def test_rows_that_were_played_must_not_change(name, flowers, tmp_path, monkeypatch, capsys):  # noqa: F811
+    """Though columns are decided as before; rows that come later may."""
+    parts = [*command(flowers, tmp_path / "parts"), *ONE, "--checkpoint", str(tmp_path / "kept")]
+    calls, original = [], play.Player.play
+
+    def interrupted(self, X, y):
+        calls.append(0)
+        if len(calls) == 5:
+            raise KeyboardInterrupt
+        return original(self, X, y)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(play.Player, "play", interrupted)
+        assert main(parts) == 130
+    before = capsys.readouterr().err
+    assert "interrupted after 192 rows" in before or "interrupted after 256 rows" in before
+    text = flowers.read_text()
+    if name == "row":  # two rows are exchanged
+        lines = text.splitlines(keepends=True)
+        assert lines[100] != lines[101]
+        lines[100:102] = lines[101:99:-1]
+        flowers.write_text("".join(lines))
+    else:
+        changed(flowers, {(150, name): "4.25" if name == "a" else "z"})
+        if flowers.read_text() == text:
+            changed(flowers, {(150, name): "x"})
+    assert main(parts) == 2
+    said = capsys.readouterr().err
+    assert f"belongs to a run whose rows were different: {flowers} has changed up to where" in said
+    flowers.write_text(text)
+    changed(flowers, {(590, "b"): "3.5"})
+    assert main(parts) == 0
+    assert outcome(tmp_path / "parts")[0]["num_rows"] == 600
