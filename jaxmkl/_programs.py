@@ -5,11 +5,12 @@ code in pieces of memory of its own, and Linux gives a process 65,530 such piece
 So a process that compiles for many lengths of stream would die.
 """
 
+import contextlib
 import functools
 import inspect
 import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,6 +34,17 @@ class _Program(NamedTuple):
     """The memory maps that came with it; one number, 0 until it is compiled."""
 
 
+@contextlib.contextmanager
+def _refused_as_outside() -> Iterator[None]:
+    """Leave out what JAX notes on its own frames: arguments are refused in the library's words."""
+    try:
+        yield
+    except Exception as error:
+        if notes := getattr(error, "__notes__", None):
+            notes[:] = [note for note in notes if "JAX has removed its internal frames" not in note]
+        raise
+
+
 class _Table:
     """The programs of a process, by what they are compiled for."""
 
@@ -50,7 +62,8 @@ class _Table:
             return program.call(*leaves)
         before = num_maps()
         program = _Program(make(), [next(self._times)], [0])
-        result = program.call(*leaves)
+        with _refused_as_outside():
+            result = program.call(*leaves)
         program.maps[0] = max(0, num_maps() - before) if before else _USUAL
         with self._lock:
             self._programs[kind] = program
@@ -132,7 +145,7 @@ class Kept:
         self._function = function
         self._jitted: Any = jax.jit(function, static_argnames=static)
         self._inside = self._jitted if inside is None else inside
-        self.lower = self._jitted.lower
+        self.lower, self.trace = self._jitted.lower, self._jitted.trace
 
     def __call__(self, *args: PyTree, **static: Any) -> Any:
         leaves, structure = jax.tree.flatten(args)

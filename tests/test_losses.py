@@ -252,7 +252,8 @@ def test_quantiles_are_followed():
     bank = models.FeatureModels(jaxmkl.Linear(), rule, jaxmkl.features.LinearFeatures())
     learner = jaxmkl.MKL(bank)
     state = begin(learner, 1)
-    _, outputs = jaxmkl.run(learner, state, np.ones((4000, 1)), y)
+    with pytest.warns(RuntimeWarning, match="all 4000 rows have the same inputs"):
+        _, outputs = jaxmkl.run(learner, state, np.ones((4000, 1)), y)
     assert abs(float((y[1000:] < outputs.prediction[1000:]).mean()) - 0.75) < 0.02
 
 

@@ -286,11 +286,18 @@ def input_least(dtype: DTypeLike) -> float:
 
 
 def warn_of_inputs(
-    driver: str, learner: Learner, X: Inputs, dtype: DTypeLike, stacklevel: int = 3
+    driver: str,
+    learner: Learner,
+    X: Inputs,
+    dtype: DTypeLike,
+    stacklevel: int = 3,
+    number: int | None = None,
 ) -> None:
     """Warn of inputs that tell nothing: columns whose differences vanish, or all are constant.
 
-    Inputs on an accelerator are not judged, and of sparse ones whether they vanish alone.
+    Inputs on an accelerator are not judged, and of sparse ones whether they vanish alone. A
+    learner that has other inputs besides, as the last labels, may have constant ones. Of the rows
+    ``number`` are examples, by default all, and the others are 0.
     """
     values = _stored(X)
     if is_tracer(X) or on_accelerator(values):
@@ -315,11 +322,20 @@ def warn_of_inputs(
         text += f"{jnp.dtype(dtype).name}, so they count as constant; multiply them by a power of "
         text += f"two first, as 2.0**{-int(np.floor(np.log2(largest)))}"
         warnings.warn(f"{driver}: {text}", RuntimeWarning, stacklevel)
-    elif len(rows) >= ROWS_TO_JUDGE and not sparse and not found.any():
-        text = f"all {len(rows)} rows have the same inputs, on which no prediction can depend: "
+        return
+    number = len(rows) if number is None else number
+    constant = number >= ROWS_TO_JUDGE and not sparse and not found.any()
+    if constant and not _has_context(learner, X.shape[-1]):
+        text = f"all {number} rows have the same inputs, on which no prediction can depend: "
         text += "steps of a fixed size only add noise to the mean of the labels "
         text += "(jaxmkl.guide.troubleshooting)"
         warnings.warn(f"{driver}: {text}", RuntimeWarning, stacklevel)
+
+
+def _has_context(learner: Learner, num_inputs: int) -> bool:
+    """Whether the learner predicts from more than the inputs (:meth:`jaxmkl.Learner.context`)."""
+    start = jax.eval_shape(lambda: learner.init(jax.random.key(0), num_inputs))
+    return bool(jax.tree.leaves(jax.eval_shape(learner.context, start)))
 
 
 TROUBLES = {

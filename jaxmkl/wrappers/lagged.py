@@ -122,7 +122,7 @@ def lagged(learner: Learner, labels: int = 3, errors: int = 0) -> Lagged:
 
     >>> import jax, jaxmkl
     >>> y = jnp.sin(jnp.arange(1000.0))
-    >>> X = jnp.ones((1000, 1))  # says nothing about y
+    >>> X = jax.random.normal(jax.random.key(2), (1000, 1))  # says nothing about y
     >>> for learner in (jaxmkl.raker(), lagged(jaxmkl.raker(), labels=2)):
     ...     state = learner.init(jax.random.key(0), num_inputs=1)
     ...     print(bool(jaxmkl.run(learner, state, X, y)[1].loss[-100:].mean() < 0.05))
