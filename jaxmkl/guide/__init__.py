@@ -1,9 +1,18 @@
 """Guides, for those who have read README.
 
+The first ten minutes, a page each:
+
+- :mod:`jaxmkl.guide.first_jax`: composing in JAX, with notes for equinox and flax.
+- :mod:`jaxmkl.guide.first_papers`: knowing the papers.
+- :mod:`jaxmkl.guide.first_table`: with a table.
+- :mod:`jaxmkl.guide.first_labels`: labelling, and a model in use.
+
+And then:
+
 - :mod:`jaxmkl.guide.choose`: which learner, for which labels, at which cost.
 - :mod:`jaxmkl.guide.own_data`: from a file to results, a model, predictions.
 - :mod:`jaxmkl.guide.labels`: ask for few labels: a rate, a budget, late labels, a pool.
-- :mod:`jaxmkl.guide.certainty`: how sure it is: distributions, intervals, probabilities.
+- :mod:`jaxmkl.guide.certainty`: how sure a learner is: distributions, intervals, probabilities.
 - :mod:`jaxmkl.guide.decisions`: bandits and optimisation by what a learner does not know.
 - :mod:`jaxmkl.guide.learned`: kernels that are learned: metrics and partitions.
 - :mod:`jaxmkl.guide.drift`: streams that change.

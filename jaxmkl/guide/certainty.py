@@ -1,4 +1,4 @@
-"""How sure is it: variances, distributions, intervals and probabilities, and how to judge them.
+"""How sure a learner is: variances, distributions, intervals, probabilities, and their judgement.
 
 | What you want | What gives it | Where it is |
 |---|---|---|
@@ -7,10 +7,9 @@
 | intervals that hold a share of the labels | `wrappers.intervals(learner, 0.9)` | `interval` |
 | probabilities of classes | `wrappers.probabilities(classifier)` | `value`, as log-odds |
 
-These are fields of :class:`jaxmkl.Prediction`, which ``learner.predict`` returns; what
-:func:`jaxmkl.run` records of a round has them too, as they were before the label was seen. A field
-is None where a learner does not know it. Probabilities apart, all stand around the learner's
-``value`` and leave it as it is.
+These are fields of :class:`jaxmkl.Prediction`, which ``learner.predict`` returns. A run records
+them for each round, as they were before the label was seen. A field is None if the learner does
+not know it. Probabilities replace the learner's ``value``; the others leave it as it is.
 
 ## A distribution that depends on the input
 
@@ -31,26 +30,28 @@ Here the noise is ten times larger where the second input is positive:
 True
 
 :class:`jaxmkl.distributions.StudentMixture` has ``log_prob``, ``cdf``, ``quantile``, ``interval``,
-``sample`` and ``crps``: pure functions, of one prediction as of a whole stream of them. Wrappers
-that scale the target stand inside, so that densities are in its own units:
-``predictive(scaled_targets(learner))``.
+``sample`` and ``crps``. They are pure functions, for one prediction or a whole stream of them. Put
+wrappers that scale the target inside, so that densities are in its own units:
+``predictive(scaled_targets(learner))``. Before two labels differ nothing is known of the noise:
+densities and intervals are NaN there, so take means of scores by ``jnp.nanmean``.
 
 ## Is it right?
 
-A density is judged by the label that came. The larger its logarithm there the better; the CRPS,
-smaller is better, is in units of the label, and the absolute error where a prediction is a single
-number. Whether densities are as wide as they should be shows in where labels fall: a tenth of them
-in each tenth of the probability.
+The label that comes judges a density. The log score is the logarithm of the density at the label;
+larger is better. The CRPS has the units of the label, and is the absolute error if a prediction is
+a single number; smaller is better. The probability integral transform shows whether densities are
+as wide as they should be: then a tenth of the labels falls into each tenth of the probability.
 
 >>> judged = jax.jit(lambda said, y: (said.log_prob(y), said.crps(y), said.cdf(y)))
 >>> log_scores, crps, places = judged(said, y[1000:])
 >>> bool(abs(metrics.pit_histogram(places) - 0.1).max() < 0.05)
 True
 
-A density may be wrong for a while, as after a change. :func:`jaxmkl.wrappers.intervals` counts its
-misses, and widens or narrows until the share of labels inside is right, whatever the stream does
-(:mod:`jaxmkl.guide.drift`). Its widths follow the distribution, where there is one, or else the
-variance, or else time alone:
+A density may be wrong for a while, for instance after a change.
+:func:`jaxmkl.wrappers.intervals` counts the labels that its intervals miss, and makes them wider
+or narrower until the share of labels inside is right, whatever the stream does
+(:mod:`jaxmkl.guide.drift`). The widths follow the distribution, if there is one; if not, the
+variance; and if there is none either, they change with time alone:
 
 >>> low, high = outputs.interval
 >>> bool(abs(metrics.coverage(low[200:], high[200:], y[200:]) - 0.9) < 0.02)
@@ -58,9 +59,9 @@ True
 
 ## Classes
 
-The values of most classifiers have no scale. ``probabilities`` learns one by the log loss, beside
-a regression that corrects it. Of two classes the value becomes the log-odds, of K classes the
-logarithms of their probabilities:
+The values of most classifiers have no scale. ``probabilities`` learns one by the log loss, and a
+logistic regression that corrects it. With two classes the value becomes the log-odds, with K
+classes the logarithms of their probabilities:
 
 >>> learner, label = wrappers.probabilities(jaxmkl.raker(kernels, loss="logistic")), y > 0
 >>> state, outputs = jaxmkl.run(learner, learner.init(jax.random.key(2), 2), X, label)
@@ -70,12 +71,13 @@ True
 >>> bool(metrics.expected_calibration_error(jax.nn.sigmoid(log_odds), label) < 0.1)
 True
 
-With ``passthrough=True`` a second regression reads the inputs too, as pays with many columns of 0
-and 1.
+With ``passthrough=True`` a second regression reads the inputs, too. This pays if many columns
+hold only 0 and 1.
 
 ## What it costs
 
-Variances come with least squares. A density adds about what a round of ``raker`` takes, whichever
-learner it is around. ``jaxmkl run FILE --density`` has the figures of this page for your own data,
-with plots (:mod:`jaxmkl.guide.own_data`); :mod:`jaxmkl.guide.decisions` acts on what is not known.
+Variances come with least squares, at no cost. A density adds about the time of a round of
+``raker``, whichever learner it is around. ``jaxmkl run FILE --density`` shows the figures of this
+page for your own data, with plots (:mod:`jaxmkl.guide.own_data`). :mod:`jaxmkl.guide.decisions`
+shows how to act on what is not known.
 """

@@ -26,9 +26,9 @@ another learner for each value. :func:`jaxmkl.run_many` runs many seeds or order
 ## A gradient through the stream, and optax
 
 The gradient of the mean loss has the form of the learner, so any optimiser of optax works on the
-learner itself. But it ignores limits, and could make a step size negative. So it gets numbers
-without limits, logarithms and logits from :func:`jaxmkl.pytree.unconstrain`, and
-:func:`jaxmkl.pytree.constrain` turns them into a learner again:
+learner itself. But an optimiser knows no limits, and could make a step size negative.
+:func:`jaxmkl.pytree.unconstrain` therefore turns the numbers into logarithms and logits, which
+have no limits, and :func:`jaxmkl.pytree.constrain` turns these into a learner again:
 
 >>> step = jax.jit(jax.value_and_grad(lambda free: loss(jaxmkl.pytree.constrain(free))))
 >>> free = jaxmkl.pytree.unconstrain(with_bandwidths([3.0, 4.0]))
@@ -44,12 +44,13 @@ without limits, logarithms and logits from :func:`jaxmkl.pytree.unconstrain`, an
 >>> history[-1] < history[0], bool(tuned.models[0].rules[0].step_sizes > 0)
 (True, True)
 
-A number at its limit stays there, as a penalty of 0 or a forgetting factor of 1. If a number
-leaves its range, every round counts in ``state.nonfinite``; outside of ``jit`` it is refused.
+A number at its limit stays there, such as a penalty of 0 or a forgetting factor of 1. If a number
+leaves its range, ``state.nonfinite`` counts every round; outside of ``jit`` the learner is
+refused.
 Discrete choices, such as which labels are asked for, have no derivatives.
 
-Reverse mode stores intermediate values of every round. For long streams play pieces inside
-``jax.checkpoint``: of each only the state at its begin is kept, and its rounds are played twice.
+Reverse mode stores intermediate values of every round. For a long stream, run pieces of it inside
+``jax.checkpoint``. It keeps only the state at the start of each piece, and runs its rounds twice.
 
 >>> def loss_by_pieces(learner, rounds=100):
 ...     @jax.checkpoint
@@ -65,19 +66,16 @@ Reverse mode stores intermediate values of every round. For long streams play pi
 >>> bool(jnp.allclose(whole, by_pieces, rtol=1e-3))
 True
 
-The gradient through 10,000 rounds of ``raker`` with three kernels of 20 features takes .4 MiB in
-pieces of 100 and .8 to 1.5 times as long, where it takes 16 to 26 MiB at once, depending on the
-version of JAX (``memory_analysis()`` of the compiled program). With few numbers to tune,
-``jax.jvp`` needs no such memory; learners whose supports grow (``kernel_ogd``, ``spa``, ...) have
+The gradient through 10,000 rounds of ``raker``, with three kernels of 20 features, needs 16 to 26
+MiB at once, depending on the version of JAX (``memory_analysis()`` of the compiled program). In
+pieces of 100 rounds it needs .4 MiB, and .8 to 1.5 times as long. If few numbers are to be tuned,
+``jax.jvp`` needs no such memory. Learners whose supports grow (``kernel_ogd``, ``spa``, ...) have
 derivatives in reverse mode alone.
-
-Libraries that differentiate arrays alone, as ``eqx.filter_grad`` of equinox, pass over numbers
-that are Python's. ``jax.tree.map(jnp.asarray, learner)`` makes arrays of them.
 
 ## A network before a learner
 
-A network computes the inputs, the learner predicts from them, and both learn online. In the
-gradient of a round, the learner's state is a constant; ``loss_value`` is its loss:
+A network computes the inputs, the learner predicts from them, and both learn online. The gradient
+of a round takes the learner's state for a constant. ``learner.loss_value`` is the loss:
 
 >>> def network(weights, x):
 ...     return jnp.tanh(weights @ x)
@@ -102,14 +100,14 @@ The learner's inputs move while the network learns, so it should learn more slow
 
 ## Bandits
 
-One learner for each arm of a bandit, and Bayesian optimisation, are in
-:mod:`jaxmkl.guide.decisions`.
+:mod:`jaxmkl.guide.decisions` has bandits, with a learner for each arm, and Bayesian optimisation.
 
 ## What else fits
 
-- One example at a time, ``learner.predict`` and ``learner.update`` are compiled at the first call,
-  and inside your own ``jit`` a part of your program.
-- ``jax.lax.scan(learner.step, state, (X, y))`` is ``run`` without its blocks and checks.
+- For one example at a time, ``learner.predict`` and ``learner.update`` are compiled at the first
+  call. Inside your own ``jit`` they are a part of your program.
+- ``jax.lax.scan(learner.step, state, (X, y))`` is ``run`` without its blocks and checks;
+  :func:`jaxmkl.run` says by how much their numbers differ.
 - A state has one dtype, as ``learner.init(..., dtype=jnp.float64)`` if JAX has x64 switched on.
 - Inside a ``jit``, learners with supports cannot grow: make room by
   ``learner.enlarged(state, capacity)``; ``learner.info(state).overflow`` counts lost examples.

@@ -25,16 +25,18 @@ True
 and ``Uncertainty`` ask at random, less often the more certain the learner is, and ``Random`` is a
 baseline. Always compare with it: on some streams random labels are as good.
 
-In regression, a learner that knows its variance (with least squares, as ``expert_mkl``) may choose
-by that instead of the models' disagreement. It needs no labels by chance beside: where the models
-agree and know little, the variance is large.
+In regression, some learners know their variance: those with least squares, such as ``expert_mkl``.
+They may choose labels by it, instead of by the disagreement of their models. The models may agree
+where they know little; the variance is large there, so no further labels need to be drawn by
+chance.
 
 >>> by_variance = query.Rate(0.1, by="variance")
 >>> learner_of_numbers = jaxmkl.expert_mkl(banks="fixed", query=by_variance)
 
-With a tenth of the labels the error is lower than by chance on six of seven streams, by 2 to 20 %,
-and the same on the seventh; it is lower than by disagreement on two, and within 3 % of that on the
-others (``python -m experiments decisions``).
+With a tenth of the labels, the variance gives lower errors than labels drawn by chance on six of
+seven streams, by 2 to 20 %, and equal ones on the seventh. Its errors are lower than those of
+disagreement on two of these streams, and within 3 % of them on the others (``python -m experiments
+decisions``).
 
 ## A number of labels
 
@@ -72,23 +74,24 @@ True
 
 ## A pool
 
-In a pool all points are known, and none is labelled yet. First choose some without any label, from
-which the others can be reconstructed best (:func:`jaxmkl.design.from_points`), with one Gaussian
-as wide as the median distance of the points, after standardising the columns. From more than 4,000
-points it chooses among as many that are drawn at random. ``jaxmkl.sklearn.PoolSelector`` and
-``jaxmkl select`` do the same.
+In a pool all points are known, and none is labelled yet. The first points are chosen without any
+label: :func:`jaxmkl.design.from_points` chooses those from which the others can be reconstructed
+best. It standardises the columns, and takes one Gaussian as wide as the median distance of the
+points. In a pool of more than 4,000 points it considers 4,000 that are drawn at random.
+``jaxmkl.sklearn.PoolSelector`` and ``jaxmkl select`` do the same.
 
 >>> pool, truth = X[:300], y[:300]
 >>> first = jaxmkl.design.from_points(pool, 10).ranking
 >>> first.shape
 (10,)
 
-``method="facility"`` chooses points that are near to many others; it suits many classes and
-learners that go by neighbours. A cluster of one point in a thousand is likely to be missed by
-both.
+``method="facility"`` chooses points that are near to many others. It suits many classes, and
+learners that go by neighbours. Both methods are likely to miss a cluster of one point in a
+thousand.
 
-Label these, and then repeatedly the point with the largest score. ``Margin`` scores by how close
-the classes are. The order of the pool means nothing, so there is no ``skip``:
+Label these points first, and after them repeatedly the point with the largest score. ``Margin``
+scores a point by how close its classes are. The order of the pool means nothing, so there is no
+``skip``:
 
 >>> learner = jaxmkl.expert_mkl(
 ...     kernels, task="classification", num_features=20, query=query.Margin()
@@ -109,9 +112,11 @@ the classes are. The order of the pool means nothing, so there is no ``skip``:
 >>> bool(right.mean() > 0.8)
 True
 
-On nine pools, 20 points chosen so and then those of the smallest margin are worth 4.3 points of
-accuracy of an SVC over random ones with 10 to 50 labels and 4.8 with 60 to 200; the margin after
-five random points is worth 0.5 and 4.6 (``python -m experiments design --parts rounds``).
+How much is this worth? On nine pools an SVC was trained on the points so chosen, 20 at first and
+then those of the smallest margin. It was more accurate than on random points, by 4.3 percentage
+points with 10 to 50 labels, and by 4.8 with 60 to 200. If the first five points are random and the
+others those of the smallest margin, the gain is 0.5 and 4.6 (``python -m experiments design
+--parts rounds``).
 
 To label several points at a time, take the largest scores, ``jax.lax.top_k(score, 5)[1]``. They
 may be neighbours, so for large batches choose among the best by ``design`` again.
@@ -125,7 +130,8 @@ enter.
     jaxmkl select pool.csv --num 20 --out first.csv
     jaxmkl ask first.csv --pool pool.csv --target kind --classes tree,bush --budget 200
 
-``jaxmkl ask FILE --budget 50`` shows the rows of a table that are worth a label in a terminal, and
-learns the label that you enter; ``--pool`` asks for the most uncertain first, ``--jsonl`` serves
-another process. :mod:`jaxmkl.cli.ask` describes all of it.
+Without a pool, ``jaxmkl ask FILE --budget 50`` goes through the rows of a table in their order,
+shows in a terminal those that are worth a label, and learns the labels that you enter. With
+``--jsonl`` it talks to another process in place of a terminal. :mod:`jaxmkl.cli.ask` describes all
+of it.
 """

@@ -30,11 +30,12 @@ likelihood and a forest. Kernels of your own are a fixed bank alone, unless you 
 >>> bool(learned < fixed / 10)
 True
 
-``banks=("fixed", "likelihood_diagonal", "likelihood_full", "trees")`` errs less than the default
-where the signal is clean, and more elsewhere. A metric's size follows the variances of the inputs
-from its first renewal on; the fixed bank wants inputs of variance near 1, or in [0, 1]: scale
-others, as by ``jaxmkl.scaled(learner, jaxmkl.wrappers.RunningMoments())``; the command and the
-estimators do.
+With ``banks=("fixed", "likelihood_diagonal", "likelihood_full", "trees")`` errors are smaller than
+with the default where the signal is clean, and larger elsewhere.
+
+The fixed bank wants inputs of variance near 1, or in [0, 1]. Scale others, as by
+``jaxmkl.scaled(learner, jaxmkl.wrappers.RunningMoments())``; the command and the estimators do so
+by themselves. A metric follows the variances of the inputs from its first renewal on.
 
 ## What was learned
 
@@ -43,16 +44,17 @@ The diagonal of the metric, of sum 1, says how much each input matters:
 >>> learner.importances(state).round(1)
 Array([0., 0., 0., 0., 0., 1., 0., 0.], dtype=float32)
 
-Of several metrics it is the mean. Wrappers pass it on, and ``MKLRegressor`` has it as
-``feature_importances_``. The command names the inputs that matter most below its table, and has
-all of them in ``--report``, ``--json`` and ``jaxmkl info``:
+If there are several metrics, importances are their mean. Wrappers pass them on, and
+``MKLRegressor`` has them as ``feature_importances_``. The command names the inputs that matter
+most below its table. ``--report``, ``--json`` and ``jaxmkl info`` have all of them:
 
     jaxmkl run FILE --report page.html
 
 ## Around other learners
 
-A metric is no matter of random features. :func:`jaxmkl.wrappers.learned_metric` stands around any
-learner, as those with support vectors, and replays the reservoir to it under each new metric:
+A metric does not need random features. :func:`jaxmkl.wrappers.learned_metric` learns one for any
+learner, such as those with support vectors. Whenever the metric changes, the learner learns the
+examples in the reservoir again:
 
 >>> learner = jaxmkl.wrappers.learned_metric(jaxmkl.kernel_ogd(jaxmkl.Gaussian(2.0)))
 >>> state, _ = errors(learner)
@@ -61,37 +63,48 @@ learner, as those with support vectors, and replays the reservoir to it under ea
 
 ## By gradients or by likelihood
 
-:class:`jaxmkl.models.MetricModels` asks its own models which inputs move them, which costs one
-pass over the reservoir. :class:`jaxmkl.models.LikelihoodModels` climbs the evidence of least
-squares on some hundred examples by steps of Adam: dearer at a renewal, and cheaper between
-renewals, as the metric finds the width too and one kernel is enough. RESULTS.md has both on
-twelve tables. The default has a full metric by gradients, which find directions from noisy labels,
-and a diagonal one by likelihood, which finds the inputs that matter.
+:class:`jaxmkl.models.MetricModels` learns a metric from the gradients of its own models, which say
+which inputs move the prediction. A renewal costs one pass over the reservoir.
+:class:`jaxmkl.models.LikelihoodModels` maximises the evidence of least squares on some hundred
+examples by steps of Adam. A renewal costs more. Rounds between renewals cost less, because the
+metric finds the width, too, and one kernel is enough. RESULTS.md has both on twelve tables. The
+default has a full metric by gradients, which find directions even if labels are noisy, and a
+diagonal one by likelihood, which finds the inputs that matter.
 
-A width for each input that gradient steps on the loss move in the stream was tried, too, and is
-not in the library: it is better than widths that are fixed, and was never better than the best of
-the metrics, as a step sees one block of examples where these see the reservoir.
+A third way was tried and is not in the library: gradient steps on the loss, in each block of the
+stream, that move a width for each input. It is better than fixed widths, but never was better than
+the best of the metrics. A step sees one block of examples; a metric is learned from the whole
+reservoir.
 
 ## When it happens, and what it costs
 
 Labelled examples enter a :class:`jaxmkl.reservoir.Reservoir`, of 2,000 places for a metric and of
 4,000 for a forest. In rounds 256, 512, 1,024, ... a metric is learned from these examples, and the
-models learn the examples again under the new metric; forests grow in rounds 64, 128, 256, ...,
+models learn the examples again under the new metric. Forests grow in rounds 64, 128, 256, ...,
 4,096, and from then on in every fourth of these. Between these rounds a metric costs one matrix
-product a block. As they lie twice as far apart each time, their cost vanishes beside that of a
-long stream, and is felt in a short one: over 10,000 rounds of 26 inputs one of them takes 2.0
-times that of the fixed bank alone with both metrics by gradients beside it, and 3.3 times with a
-forest as well; over 60,000 rounds 1.4 and 1.6 times. The default, with a diagonal metric by
-likelihood, takes 1.13 times as long as those four at 26 inputs, and as long at 77. Its first run
-compiles for 8 to 20 s, that of the fixed bank for 2 to 4: a slow processor takes longest.
+product a block.
+
+Renewals lie twice as far apart each time, so their cost is felt in a short stream, and vanishes in
+a long one. These are the times of a round, in units of that of the fixed bank alone, with 26
+inputs:
+
+    banks                                              10,000 rounds   60,000 rounds
+    fixed, and both metrics by gradients               2.0             1.4
+    the same, and a forest                             3.3             1.6
+
+The default, with a diagonal metric by likelihood, takes 1.13 times as long as these four banks
+with 26 inputs, and as long as they with 77. Its first run compiles for 8 to 20 s, and that of the
+fixed bank for 2 to 4 s, depending on the processor.
 
 Examples that were refused, or whose label was not asked for, stay out of the reservoir.
 Derivatives by rates and widths stop at such a round.
 
 ## When to leave it out
 
-Where a round must always take the same time, where the inputs are few and all matter, where memory
-is scarce, as a reservoir takes N (D + 1) numbers a bank, and where inputs are thousands, of which
-each takes part in every gradient: ``expert_mkl(banks="fixed")``, or
-``--set "banks='fixed'"`` with the command.
+Use ``expert_mkl(banks="fixed")``, or ``--set "banks='fixed'"`` with the command,
+
+- if every round must take the same time;
+- if the inputs are few, and all matter;
+- if memory is scarce: a reservoir holds N (D + 1) numbers for each bank;
+- if there are thousands of inputs, as each takes part in every gradient.
 """

@@ -5,7 +5,7 @@ Install with ``pip install -e ".[cli]"``. The examples here run in Python; in a 
 
 ## A file
 
-This file has words, dates, a missing cell and numbers; the target is ``height``.
+This file has words, dates, numbers and a missing cell. Its target is ``height``.
 
 >>> import contextlib, os, pathlib, random, tempfile
 >>> before = os.getcwd()
@@ -47,38 +47,43 @@ not name is zero.
 
 ## A run
 
-Each row is predicted before its label is seen, in the order of the file, so the errors are those
-of a learner in use. Two baselines ignore the inputs: the mean (or the most frequent class) so far,
-and the last label. A learner that is no better learned nothing. Rows without a target are
-predicted, but not learned.
+Each row is predicted before its label is seen, in the order of the file. So the errors are those
+of a learner in use. Two baselines ignore the inputs: the mean so far (of classes, the most
+frequent one), and the last label. A learner that is no better than these has learned nothing. Rows
+without a target are predicted, but not learned.
 
-Classifiers predict probabilities, and the table says how good they are: the log loss, the Brier
-score, and the calibration error, the distance between how sure a learner is and how often it is
-right. The report draws the latter.
+Classifiers predict probabilities. The table judges these by the log loss, the Brier score and the
+calibration error, which compares how sure a learner is with how often it is right. The report
+draws the calibration.
 
-With ``--density`` the learners of numbers predict a distribution of each label around the same
-prediction (:func:`jaxmkl.wrappers.predictive`), and the table has four figures more: the log
-score (the mean logarithm of the density at the label), the CRPS (the absolute error of a learner
-that is sure, less for one that knows how unsure it is), and of intervals of 90 % the share of
-labels inside and the mean width. ``--json`` has them by windows of rows, too (``density``). The
-report's section "How sure it is" draws
+With ``--density`` learners of numbers predict a distribution of each label
+(:func:`jaxmkl.wrappers.predictive`); their predictions stay the same. The table then has four more
+figures:
 
-- the probability integral transform, the predicted probability of at most the label, in ten bins:
-  level if densities are right, high at both ends if they are too narrow, in the middle if they
-  are too wide;
-- the share of labels inside their intervals, by tenths of the rows: beside a mean of 90 % it shows
-  whether intervals were too narrow for a while;
+- the log score, the mean logarithm of the density at the label;
+- the CRPS, which is the absolute error if a prediction is a single number;
+- the coverage, the share of labels inside intervals of 90 %;
+- the mean width of these intervals.
+
+``--json`` also has them by windows of rows (``density``). The report's section "How sure it is"
+draws
+
+- the probability integral transform, which is the predicted probability of at most the label, in
+  ten bins: it is level if densities are right, high at both ends if they are too narrow, and high
+  in the middle if they are too wide;
+- the share of labels inside their intervals, by tenths of the rows, which shows whether intervals
+  were too narrow for a while;
 - the last 100 labels with their predictions and intervals.
 
-``--predictions OUT`` then has the ends of the interval beside each prediction, ``low`` and
-``high``. A pipeline saved by such a run keeps its densities: ``jaxmkl predict`` writes the same
+``--predictions OUT`` then has the ends of the interval, ``low`` and ``high``, beside each
+prediction. A pipeline saved by such a run keeps its densities: ``jaxmkl predict`` writes the same
 columns, and ``--from`` scores them again.
 
-Before the first label the target is unknown, and numbers are predicted as 0. All learners are
-compared on the same rows, from the first one that each predicts after a label (the second, or a
-later one if labels are late or missing at first; the table says which). A pipeline given by
-``--from`` continues with the labels it has seen, and so do the baselines. The baselines see every
-label, asked for or not: with ``--labels`` they know more than the learner.
+Before the first label the target is unknown, and numbers are predicted as 0. So all learners are
+compared on the same rows, from the first one that each of them predicts after a label. This is the
+second row, or a later one if labels are late or missing at first; the table says which. A pipeline
+given by ``--from`` continues with the labels it has seen, and so do the baselines. The baselines
+see every label, even those that the learner does not ask for (``--labels``).
 
 >>> from jaxmkl.cli import main
 >>> options = ["--learner", "expert_mkl", "--set", "num_features=20", "--set", "banks='fixed'"]
@@ -104,7 +109,7 @@ True
 >>> 0.8 < found["table"][0]["metrics"]["coverage"][0] < 1.0
 True
 >>> density = found["table"][0]["density"]
->>> [*density["curves"]], sum(density["pit"])               # all after two labels are judged
+>>> [*density["curves"]], sum(density["pit"])               # no density before two labels differ
 (['log_score', 'crps', 'coverage', 'width'], 298.0)
 
 ## A pipeline

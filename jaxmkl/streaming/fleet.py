@@ -84,9 +84,9 @@ def run_fleet(
     """Run many small learners, each over a stream of its own, in one compiled call.
 
     One learner a customer, a sensor, a machine: M states of the same learner advance together, and
-    each sees its own examples alone. Each equals :func:`jaxmkl.run` of that state and stream, to
-    rounding. Call it again with the states it returned, and the streams go on;
-    :func:`jaxmkl.save` and :func:`jaxmkl.load` take them all at once.
+    each sees its own examples alone. Each equals :func:`jaxmkl.run` of that state and stream as
+    far as two runs with different block sizes do. Call it again with the states it returned, and
+    the streams go on; :func:`jaxmkl.save` and :func:`jaxmkl.load` take them all at once.
 
     States begin as ``jax.vmap(lambda key: learner.init(key, D))(keys)``, with keys (M,); that
     learner's features may be the same for all (one key M times) or each state's own. One of them

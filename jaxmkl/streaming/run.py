@@ -126,10 +126,19 @@ def run(
 ) -> tuple[PyTree, PyTree]:
     """Run a learner over a stream, one example after the other, in one compiled call.
 
-    Equal to ``jax.lax.scan(learner.step, state, (X, y))`` up to rounding, but blocks of examples
-    are encoded by large matrix products. Stream lengths are padded to a small set of sizes, so
-    most runs reuse a compiled program. Inside ``jit``, ``vmap`` and ``grad`` values are not
-    checked, and a state with support vectors keeps the room it has.
+    These are the rounds of ``jax.lax.scan(learner.step, state, (X, y))``, with the same random
+    numbers, but blocks of examples are encoded by large matrix products. Stream lengths are padded
+    to a small set of sizes, so most runs reuse a compiled program. Inside ``jit``, ``vmap`` and
+    ``grad`` values are not checked, and a state with support vectors keeps the room it has.
+
+    Large products add numbers in another order, so results differ from the scan's, and between
+    block sizes, by rounding and by what a learner makes of it. On one stream of 20,000 examples,
+    in single precision and with targets of variance 1, predictions differed by 1e-6 at most with
+    gradient steps on random features (``raker``); by 1e-4 with least squares and forests
+    (``expert_mkl(banks="fixed")``); by .004 with learned metrics (``expert_mkl()``), where each
+    renewal magnifies what came before; and by 3e-4 with growing supports (``spa``, after 3,000).
+    The mean losses differed by less than 1e-4 of themselves. Where rounding decides a draw or a
+    split, what follows is another run, as likely as the first.
 
     Args:
       learner: any learner.
@@ -146,8 +155,8 @@ def run(
       record: what to keep of each round, a function of its :class:`jaxmkl.Output`. Another
         function object is another compilation.
       delay: N, rounds after which a label is known, an integer of at least 0: see
-        :func:`jaxmkl.wrappers.delayed`. What is due after the last round is learned then,
-        so the state is the learner's own.
+        :func:`jaxmkl.wrappers.delayed`. Labels that are due after the last round are
+        learned at the end of the run, so the state is the learner's own.
       fused: whether the rounds of a block are one kernel, for learners of first order on random
         features, as :func:`jaxmkl.raker`, on a GPU or TPU: see :mod:`jaxmkl.guide.many_devices`.
         On a CPU JAX interprets the kernel, for tests. Such a run has no derivatives.

@@ -1,0 +1,36 @@
+"""First ten minutes: composing in JAX.
+
+A learner is a pytree of numbers, and its step a pure function: your own ``scan`` is all it needs.
+
+>>> import jax, jax.numpy as jnp, jaxmkl
+>>> X = jax.random.normal(jax.random.key(0), (300, 2))
+>>> y = jnp.sin(2 * X[:, 0])
+>>> learner = jaxmkl.raker(jaxmkl.Gaussian([0.5, 1.0]), num_features=20)
+>>> state = learner.init(jax.random.key(1), num_inputs=2)
+>>> state, outputs = jax.lax.scan(learner.step, state, (X, y))      # predict, then learn
+>>> outputs.prediction.shape, learner.predict(state, X[0]).value.shape
+((300,), ())
+
+:func:`jaxmkl.run` does the same faster, in blocks, and checks values. Everything composes:
+``vmap`` over seeds or numbers of a learner, ``grad`` through the stream.
+
+>>> def loss(learner, key):
+...     return jaxmkl.run(learner, learner.init(key, num_inputs=2), X, y)[1].loss.mean()
+>>> keys = jax.random.split(jax.random.key(2), 3)
+>>> jax.jit(jax.vmap(loss, (None, 0)))(learner, keys).shape         # three draws of the features
+(3,)
+>>> slope = jax.jit(jax.grad(loss))(learner, keys[0])               # a learner of derivatives
+>>> slope.models[0].rules[0].step_sizes.shape, slope.models[0].kernels.bandwidth.shape
+((), (2,))
+
+- **Updates one by one**: ``state = learner.update(state, x, label)``.
+- **equinox** takes only arrays for parameters, and numbers of Python for constants. Make arrays
+  first, ``learner = jax.tree.map(jnp.asarray, learner)``; then ``eqx.filter_jit``,
+  ``eqx.filter_grad`` and a learner as a field of an ``eqx.Module`` work.
+- **flax.nnx** keeps a state between calls: ``self.state = nnx.data(learner.init(key, D))`` in a
+  module, and ``self.learner = nnx.data(learner)`` beside it. ``self.state = learner.update(...)``
+  in a method under ``nnx.jit`` learns.
+
+Next: :mod:`jaxmkl.guide.compose` (optax, a network before a learner), :mod:`jaxmkl.guide.extend`
+(a kernel, a rule or a learner of your own), :mod:`jaxmkl.guide.many_devices`.
+"""

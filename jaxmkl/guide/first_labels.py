@@ -1,0 +1,39 @@
+"""First ten minutes: labelling, and a model in use.
+
+If labels cost more than rows, let the learner say which it wants. In a terminal, this shows the
+rows worth a label, learns each label that you enter, and saves all of it:
+
+    jaxmkl ask reviews.csv --target kind --classes good,bad --budget 100 --save kind.npz
+
+In Python, ``query`` says whether a label is wanted, and ``update`` learns one whenever it comes:
+
+>>> import jax, jaxmkl, tempfile
+>>> X = jax.random.normal(jax.random.key(0), (200, 2))
+>>> truth = X[:, 0] * X[:, 1] > 0
+>>> kernels = jaxmkl.Gaussian([0.5, 1.0])
+>>> learner = jaxmkl.raker(kernels, loss="logistic", query=jaxmkl.query.Rate(0.3))
+>>> state = learner.init(jax.random.key(1), num_inputs=2)
+>>> asked = 0
+>>> for x, label in zip(X, truth):
+...     prediction, state = learner.ask(state, x)           # value > 0 is the positive class
+...     if prediction.query:
+...         state, asked = learner.update(state, x, label), asked + 1
+...     else:
+...         state = learner.skip(state, x)
+>>> 0 < asked < 200                                         # the share falls to .3 in time
+True
+
+A model in use is a file. It goes on where it was, bit for bit, in another process:
+
+>>> jaxmkl.save(path := tempfile.mkdtemp() + "/model.npz", learner, state)
+>>> learner, state = jaxmkl.load(path)
+>>> learner.predict_many(state, X[:4]).value.shape
+(4,)
+
+- Labels in words: keep which is which, ``y, classes = jaxmkl.labels.labels(words)`` at first, and
+  ``jaxmkl.labels.labels(words, classes)`` from then on. A state does not keep words.
+- Rows that cannot be learned from are skipped, and ``state.invalid`` counts them. Probabilities
+  come from ``jaxmkl.wrappers.probabilities(learner)``.
+
+Next: :mod:`jaxmkl.guide.labels` (rates, budgets, late labels, pools), :mod:`jaxmkl.checkpoint`.
+"""
