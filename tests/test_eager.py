@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from chex import assert_trees_all_close, assert_trees_all_equal
+from marks import long, quick
 from trees import assert_close
 
 import jaxmkl
@@ -57,12 +58,15 @@ def compiled(caplog):
     return of
 
 
-def recipes(quick):
-    """All recipes, most of them among the slow tests."""
-    return [n if n in quick else pytest.param(n, marks=pytest.mark.slow) for n in jaxmkl.LEARNERS]
+QUICK, KINDS = ("raker", "bpas"), ("expert_mkl", "spa", "multitask")
+# of each kind one, and all others among the endless tests
+RECIPES = [
+    *quick(QUICK, [*QUICK, *KINDS]),
+    *long([], [n for n in jaxmkl.LEARNERS if n not in (*QUICK, *KINDS)]),
+]
 
 
-@pytest.mark.parametrize("name", recipes(("raker", "bpas")))
+@pytest.mark.parametrize("name", RECIPES)
 def test_rows_up_to_a_power_of_two_compile_once(name, compiled):
     learner = small(name)
     state = begun(learner)
@@ -81,7 +85,7 @@ def test_rows_up_to_a_power_of_two_compile_once(name, compiled):
         )
 
 
-@pytest.mark.parametrize("name", recipes(("raker", "bpas")))
+@pytest.mark.parametrize("name", RECIPES)
 def test_a_prediction_depends_on_its_own_row(name):
     """Bit for bit, whatever the number of rows, its place among them, and what the others are."""
     learner = small(name)
@@ -125,7 +129,7 @@ def test_a_method_compiles_once_whatever_its_numbers_are_in(method, compiled):
     assert_close(result, jitted(X[3], 1.0))
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_in_a_trace_nothing_is_compiled_apart():
     """Gradients and vmap go through, and programs have no call of a program inside."""
     learner = small("raker")

@@ -22,7 +22,7 @@ def short(monkeypatch):
     monkeypatch.setattr(bounds, "HS", (0.5,))
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_support_and_losses_of_spa_stay_within_their_bounds(short, tmp_path, capsys):
     arguments = ["bomkl", "--parts", "bounds", "--seeds", "3"]
     found = rows_of_run(tmp_path, *arguments, "--set", "step_size=0.2")

@@ -192,7 +192,7 @@ SHORT = tuple(
 )
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_units_played_at_a_time_are_those_in_turn(folder, capsys):
     (folder / "amkl.md").write_text("{{design.rare; rare; random; found_rate}}\n")
     unknown = dataclasses.replace(SHORT[0], datasets=("seas",), suffix=".unknown")

@@ -57,9 +57,8 @@ of_runs = made_for("gpu", pytest.param("tpu", marks=pytest.mark.endless))
 # --- learners ------------------------------------------------------------------------------------
 
 
-# all that these do amkl_aks does too
-PARTS = "raker", "omkl_aks", "amkl"
-OF_RUNS = [*quick(["amkl_aks"], [n for n in LEARNERS if n not in PARTS]), *long([], PARTS)]
+# what the others do amkl_aks does too
+OF_RUNS = long(["amkl_aks"], LEARNERS)
 
 
 @pytest.mark.parametrize("name", OF_RUNS)
