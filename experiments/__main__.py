@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 if __name__ == "__main__":
     if "bench" not in sys.argv[1:2] and not refusal(sys.argv[1:]):
-        from jaxmkl.command_line import keep_programs
+        from jaxmkl import compile_cache
 
-        keep_programs()  # but for benchmarks: what measures compilation has to compile
+        compile_cache()  # but for benchmarks: what measures compilation has to compile
     sys.exit(main())

@@ -51,6 +51,7 @@ from jaxmkl import (
     wrappers,
 )
 from jaxmkl._algorithm import Algorithm, State
+from jaxmkl._compile_cache import compile_cache
 from jaxmkl._learner import Learner, Output, Prediction
 from jaxmkl._version import __version__
 from jaxmkl.checkpoint import load, save
@@ -108,6 +109,7 @@ __all__ = [
     "amkl_aks",
     "bogd",
     "bpas",
+    "compile_cache",
     "design",
     "distributions",
     "evaluate",

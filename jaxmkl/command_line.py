@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-import jax
-
 from jaxmkl.evaluate import UsageError
 
 
@@ -48,14 +46,6 @@ def setting(text: str) -> tuple[str, object]:
         return name, ast.literal_eval(value)
     except (ValueError, SyntaxError):
         return name, value
-
-
-def keep_programs() -> None:
-    """Cache compiled programs for later calls, unless JAX has been given a place for them."""
-    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        jax.config.update("jax_compilation_cache_dir", str(Path(home, "jaxmkl")))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
 
 
 # --- files ---------------------------------------------------------------------------------------

@@ -505,7 +505,7 @@ def test_a_damaged_pipeline_is_a_sentence(number, tmp_path, monkeypatch, capsys)
     jaxmkl.save_pipeline(pipeline, jaxmkl.Pipeline(*made))
     whole, draws, reached = pipeline.read_bytes(), random.Random(0), 0
 
-    def read(path):
+    def read(*given, **more):
         raise Reached("the table is next")
 
     monkeypatch.setattr(ask, "_whole_table", read)

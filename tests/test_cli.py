@@ -330,7 +330,7 @@ def test_a_sorted_file_is_told_and_classifiers_want_classes(tmp_path, capsys):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "method", long(["random"], ["ted", "facility", "cted", "gmkal", "random"])
+    "method", long(["random"], ["ted", "facility", "cted", "gmkal", "lmkal", "random"])
 )
 def test_select_ranks_rows(method, plants, capsys):
     arguments = ["select", str(plants), "--num", "7", "--method", method, "--target", "kind"]

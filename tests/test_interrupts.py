@@ -12,7 +12,7 @@ import time
 import pytest
 from test_kept import assert_same, command, flowers, made, outcome  # noqa: F401 (a fixture)
 
-from jaxmkl.cli import main, play, run
+from jaxmkl.cli import main, play, predict, run, select
 from jaxmkl.tables import source
 
 SMALL_PROGRAMS = True
@@ -191,6 +191,71 @@ sys.exit(cli.entry())
 def test_an_interrupt_once_all_is_done():
     process = subprocess.run([sys.executable, "-c", LATE], env=ENVIRONMENT, timeout=60)
     assert process.returncode == 130
+
+
+BEFORE = """
+import gc, os, signal, sys
+from jaxmkl import cli
+from jaxmkl.cli import show
+
+def callback(phase, about):  # as JAX's, in which what is raised is printed and forgotten
+    gc.callbacks.remove(callback)
+    os.kill(os.getpid(), signal.SIGINT)
+    sum(range(10**6))
+
+def needs(*names):
+    gc.callbacks.append(callback)
+    gc.collect()
+
+show.needs_rich = needs
+sys.argv = ["jaxmkl", *sys.argv[1:]]
+sys.exit(cli.entry())
+"""
+
+
+@pytest.mark.parametrize("name", ["select", pytest.param("run", marks=pytest.mark.slow)])
+def test_an_interrupt_amid_a_collection_before_the_work_begins(name, tmp_path):
+    """Whichever program calls ``entry``: nothing is raised where it would be lost."""
+    (tmp_path / "t.csv").write_text("a,y\n1,2\n3,5\n4,4\n")
+    line = [sys.executable, "-c", BEFORE, name, "t.csv", *["--num", "2"] * (name == "select")]
+    found = subprocess.run(line, env=ENVIRONMENT, cwd=tmp_path, capture_output=True, timeout=100)
+    assert (found.returncode, found.stdout) == (130, b"")
+    assert os.listdir(tmp_path) == ["t.csv"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["predict", "select"])
+def test_an_interrupt_amid_a_file_leaves_nothing_beside_it(
+    name,
+    flowers,  # noqa: F811
+    tmp_path,
+    monkeypatch,
+    capsys,
+):
+    """Neither a part of the file nor its lock, and the old file stands."""
+    line, out = [*command(flowers, tmp_path / "folder"), *SMALL], tmp_path / "folder" / "out"
+    assert main(line) == 0
+    out.write_text("old")
+    before = sorted(os.listdir(tmp_path / "folder"))
+    given = {"predict": [str(tmp_path / "folder" / "model"), str(flowers)]}
+    given["select"] = [str(flowers), "--num", "2"]
+    module = {"predict": predict, "select": select}[name]
+    monkeypatch.setattr(module, f"_{name}", lambda *given: endless())
+    assert main([name, *given[name], "--out", str(out)]) == 130
+    assert capsys.readouterr().err.endswith("jaxmkl: interrupted\n")
+    assert (sorted(os.listdir(tmp_path / "folder")), out.read_text()) == (before, "old")
+
+
+@pytest.mark.endless
+def test_interrupts_at_every_moment_of_a_start(tmp_path):
+    """A run is never played to its end, from the first of its moments to the last."""
+    made(tmp_path / "long.svm", 300_000, 5, 5_000)
+    for i in range(60):
+        with started(["run", str(tmp_path / "long.svm"), "--learner", "raker"]) as process:
+            time.sleep(0.5 + 0.1 * i)
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=60)
+        assert process.returncode == 130 or "init_import_site" in errors, (i, errors)
 
 
 def interrupted_at_random(tmp_path, number, most):

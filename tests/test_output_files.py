@@ -10,13 +10,14 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import jax
+import numpy as np
 import polars as pl
 import pytest
 from test_kept import command, flowers  # noqa: F401 (a fixture)
 
 import jaxmkl
 from jaxmkl._files import kept_from_others
-from jaxmkl.cli import kept, main, play
+from jaxmkl.cli import info, kept, main, play, run
 from jaxmkl.tables import Columns, open_table, source
 
 SMALL_PROGRAMS = True
@@ -457,3 +458,40 @@ def test_predictions_that_are_touched_are_noticed(how, flowers, tmp_path, monkey
     lines = found.splitlines()
     assert 1 < len(lines) < 601
     assert lines[1:] == wanted.splitlines()[1 - len(lines) :]
+
+
+# --- characters that steer a terminal ------------------------------------------------------------
+
+ESCAPE = "\x1b[31m\u202e"
+
+
+@pytest.mark.slow
+def test_no_name_steers_a_terminal(tmp_path, monkeypatch, capsys):
+    """Names of columns, classes, files and pipelines, in tables, importances, notes, refusals."""
+    monkeypatch.chdir(tmp_path)
+    table, pipeline = f"t{ESCAPE}.csv", f"p{ESCAPE}"
+    draws = np.random.default_rng(0).integers(0, 9, (120, 2))
+    rows = "".join(f"{a},{b},{'u' if a > b else ESCAPE + 'v'}\n" for a, b in draws)
+    (tmp_path / table).write_text(f"a{ESCAPE},b,kind\n{rows}", "utf-8")
+    report = ["--report", "page.html", "--json", "run.json", "--predictions", "said.csv"]
+    lines = [
+        ["run", table, "--learner", "raker", "--set", "num_features=4", "--save", pipeline],
+        ["info", pipeline],
+        ["predict", pipeline, "said.csv"],
+        ["run", table, "--from", pipeline, "--learner", "raker"],
+        ["run", f"gone{ESCAPE}"],
+        ["info", f"gone{ESCAPE}"],
+        ["select", table, "--num", f"x{ESCAPE}"],
+    ]
+    lines[0] += report
+    for module in (info, run):  # as of a learner with a learned metric
+        monkeypatch.setattr(module, "importances", lambda *given: {f"a{ESCAPE}": 0.75, "b": 0.25})
+    for line in lines:
+        main(line)
+        said = capsys.readouterr()
+        for text in (said.out, said.err):
+            if line[0] != "predict" or text is said.err:
+                assert "\x1b" not in text, line
+                assert "\u202e" not in text, line
+    assert "\x1b" not in (tmp_path / "page.html").read_text("utf-8")
+    assert r"a\x1b[31m" in (tmp_path / "page.html").read_text("utf-8")

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import jax
 
-from jaxmkl.command_line import keep_programs
+from jaxmkl import compile_cache
 from jaxmkl.evaluate import Row, UsageError
 
 from ..options import Options, refused
@@ -102,7 +102,7 @@ def apart(unit: Unit, options: Options) -> Played:
 
 def _tell(told: Connection, unit: Unit, options: Options) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the one that waits
-    keep_programs()
+    compile_cache()
     try:
         found: Played | UsageError = played(unit, options)
     except UsageError as error:

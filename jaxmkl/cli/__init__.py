@@ -27,10 +27,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from jaxmkl import _command
+from jaxmkl._compile_cache import compile_cache
 from jaxmkl._devices import failure
 from jaxmkl.cli.interrupts import INTERRUPTED
 from jaxmkl.cli.options import parser_of
-from jaxmkl.command_line import keep_programs
 from jaxmkl.evaluate import UsageError, printable
 
 
@@ -96,7 +96,7 @@ def _complain(text: object) -> None:
 def entry() -> int:
     """Run ``jaxmkl`` or ``python -m jaxmkl``: :func:`main`, with compiled programs cached."""
     _command.ends_at_once()  # no interrupt may be raised where JAX would discard it
-    keep_programs()
+    compile_cache()
     warnings.formatwarning = lambda text, *_: f"jaxmkl: {printable(text)}\n"
     status = main()
     try:

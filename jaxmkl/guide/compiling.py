@@ -54,7 +54,10 @@ which Linux gives a process 65,530. So this library lets go of the programs that
 for longest when its programs have more than 8,192 such pieces together; what is called again then
 is compiled again. :func:`jaxmkl.streaming.keep_programs` sets the bound for the process.
 
-**Between processes** nothing is kept, unless JAX has a folder for it: after
-``jax.config.update("jax_compilation_cache_dir", folder)`` a program is read in a part of the time.
-The command ``jaxmkl`` has such a folder by itself.
+**Between processes** nothing is kept, unless JAX has a folder for it:
+:func:`jaxmkl.compile_cache`, called once, gives it one, ``~/.cache/jaxmkl`` or the folder that you
+name. A new process then takes 6 processor seconds in place of 32 to run ``expert_mkl`` over 2,000
+examples for the first time (two cores of a CPU), and its programs take 0.9 MB in the folder, which
+only grows and may be deleted at any time. The command ``jaxmkl`` calls it; ``import jaxmkl`` does
+not.
 """

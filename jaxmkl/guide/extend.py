@@ -210,10 +210,11 @@ A class is saved by its module and name, so for :func:`jaxmkl.load` it must have
 ## In the command and in scikit-learn
 
 ``jaxmkl.LEARNERS`` has the recipes by name. Add yours, a function that makes a learner or its
-class, and the command knows it, as long as it is started from Python:
-``jaxmkl.cli.main(["run", FILE, "--learner", "prototypes,raker", "--set", "size=30"])``, and
-likewise ``predict`` with a pipeline that it saved. It joins the tables of the papers, too, beside
-their learners: ``experiments.__main__.main(["amkl", "--algorithms", "prototypes,raker"])``.
+class, and the command knows it, as long as it is started from Python: after
+``from jaxmkl.cli import main``, which ``import jaxmkl`` leaves out,
+``main(["run", FILE, "--learner", "prototypes,raker", "--set", "size=30"])``, and likewise
+``predict`` with a pipeline that it saved. It joins the tables of the papers, too, beside their
+learners: ``experiments.__main__.main(["amkl", "--algorithms", "prototypes,raker"])``.
 
 >>> jaxmkl.LEARNERS["prototypes"] = Prototypes
 >>> made, _ = jaxmkl.evaluate.candidates(["prototypes", "raker"], "regression", 0, {"size": 30})

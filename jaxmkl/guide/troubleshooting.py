@@ -159,7 +159,7 @@ True); got 'float64'
   program: make the learner and the function once, outside the loop. ``jax.log_compiles()`` shows
   each compilation (:mod:`jaxmkl.guide.compiling`).
 - **The first call takes seconds.** This is the compilation. Keep programs between sessions by
-  ``jax.config.update("jax_compilation_cache_dir", folder)``.
+  :func:`jaxmkl.compile_cache`.
 - **Supports grow.** The time of a round grows with the supports: use a budget
   (:func:`jaxmkl.bpas`), or random features.
 - **Many seeds in a Python loop.** :func:`jaxmkl.run_many` runs them in one program.
