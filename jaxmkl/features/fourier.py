@@ -19,6 +19,8 @@ from jaxmkl.kernels import Kernel
 HIGHEST = jax.lax.Precision.HIGHEST
 
 _WIDE = 500  # inputs
+# Frequencies of all kernels together: a round takes several times their memory.
+MOST = 2**27
 
 
 def _sinc(u: np.ndarray) -> np.ndarray:
@@ -100,7 +102,8 @@ class FourierFeatures(FeatureMap):
         gradient steps must be F times smaller).
 
     Raises:
-      ValueError: for a num_features below 1 or another scale.
+      ValueError: for a num_features below 1 or another scale, or, where frequencies are drawn, for
+        so many inputs that there would be more than 2^27 of them (512 MiB in single precision).
 
     References:
       Rahimi and Recht (2007), Random features for large-scale kernel machines.
@@ -132,6 +135,10 @@ class FourierFeatures(FeatureMap):
         dtype = jax.dtypes.canonicalize_dtype(float if dtype is None else dtype)
         kernels.require_inputs(num_inputs)
         Q, F, D = kernels.num_spectra, self.num_features, num_inputs
+        wanted = f"at most {MOST // (Q * F):,}, as {Q} kernels of {F} features have {Q * F * D:,} "
+        wanted += "frequencies otherwise (hash the inputs to fewer, as scikit-learn's "
+        wanted += "FeatureHasher does, or take features.LinearFeatures)"
+        pytree.require(Q * F * D <= MOST, self, "num_inputs", D, wanted)
         normal_key, rotation_key, scale_key = jax.random.split(key, 3)
         # drawn flat: the same numbers, but a batch of such draws compiles several times faster
         directions = jax.random.normal(normal_key, (Q * F * D,), dtype).reshape(Q, F, D)
