@@ -123,7 +123,7 @@ def test_bad_rows_are_skipped_and_counted(flowers, tmp_path, monkeypatch, capsys
     content, predictions, model = outcome(tmp_path / "skipped")
     assert [row["number"] for row in content["bad_rows"]] == [row + 1 for row in ROWS]
     assert "'tall' is not a number" in content["bad_rows"][0]["reason"]
-    assert (content["num_rows"], model.rows, content["is_interrupted"]) == (595, 595, False)
+    assert (content["num_rows"], model.rows, content["ended_by"]) == (595, 595, "")
     lines = {int(row["line"]) for row in csv.DictReader(predictions.splitlines())}
     assert lines == {*range(2, 602)} - {row + 1 for row in ROWS}
 

@@ -102,7 +102,9 @@ def test_a_run_goes_on_from_where_it_was(flowers, tmp_path, monkeypatch, capsys)
 
 
 @pytest.mark.slow
-def test_what_was_written_behind_the_checkpoint_is_written_again(flowers, tmp_path, monkeypatch):
+def test_what_was_written_behind_the_checkpoint_is_written_again(
+    flowers, tmp_path, monkeypatch, capsys
+):
     kept = tmp_path / "kept"
     parts = command(flowers, tmp_path / "parts", "--checkpoint", str(kept), "--every", "200")
     copies = []
@@ -121,9 +123,15 @@ def test_what_was_written_behind_the_checkpoint_is_written_again(flowers, tmp_pa
     assert main(parts) == 0
     assert_same(outcome(tmp_path / "parts"), wanted)
     said = tmp_path / "parts" / "said.csv"
+    # what is gone stays so, and the run goes on, and says it
     said.write_text(said.read_text()[:50])
     kept.write_bytes(copies[5])
-    assert main(parts) == 2
+    capsys.readouterr()
+    assert main(parts) == 0
+    assert "bytes that an earlier part of this run wrote are gone" in capsys.readouterr().err
+    assert outcome(tmp_path / "parts")[0] == wanted[0]
+    assert wanted[1].startswith(lines := "".join(said.read_text().splitlines(keepends=True)[:2]))
+    assert lines.count("\n") == 2
 
 
 def test_a_checkpoint_is_of_one_run(flowers, tmp_path, capsys):

@@ -158,4 +158,14 @@ Standard input (``-``) continues with the next rows. In Python :func:`jaxmkl.str
 from any iterator, and :class:`jaxmkl.streaming.Checkpoints` keeps the last two checkpoints.
 
 >>> os.chdir(before)
+
+**Rows that cannot be read.** A cell or a class that does not fit its column ends ``jaxmkl run``
+as an interrupt does: what was played is written, the status is 2, and the last line says how to go
+on. ``--bad-rows N`` skips up to N such rows, which the JSON file lists as ``bad_rows``. Lines of
+another number of cells are not skipped.
+
+**What is written.** No command writes a file that it reads, by whatever name. ``-`` is standard
+output for text (``--predictions``, ``--json``, ``--report``, ``--out``); what there is to say goes
+to standard error then. Cells stand in CSV files as they are: one that begins with =, +, - or @ is
+a formula to a spreadsheet, so import columns of text as text there.
 """
