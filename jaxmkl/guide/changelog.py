@@ -4,6 +4,36 @@
 
 **New**
 
+- Published settings: :func:`jaxmkl.recipes.published` makes each learner of the papers exactly as
+  its paper runs it, and :data:`jaxmkl.recipes.settings.SETTINGS` names the place of each constant.
+  The tables of results have rows "as published", ``--parts bounds`` plays what theorems bound, and
+  :mod:`jaxmkl.guide.papers` maps every equation, theorem and table of the five papers.
+- Parts that this needed: ``Hedge(penalty=)`` judges models by their loss and norm;
+  ``Disagreement(loss=)``; ``Sampled(sampled=)``, so OMKC(DS) and OMKC(SS);
+  ``supports.RemoveUnbiased`` and ``bogd(eviction=)``; ``proj_ka(two_passes=True)``;
+  ``oks_sil(gradients="sketches")``; ``accelerate=False`` and ``steps=`` of :mod:`jaxmkl.design`.
+- ``projectron`` and ``proj_ka`` keep a factor of their Gram matrix in place of its inverse: in
+  single precision they diverged on long streams, and now make the mistakes of double precision.
+- ``predict``, ``predict_many``, ``ask``, ``update``, ``skip`` and ``step`` are compiled once where
+  nothing is traced, and programs that nobody uses any more are let go of
+  (:func:`jaxmkl.streaming.keep_programs`, :mod:`jaxmkl.guide.compiling`).
+  :func:`jaxmkl.compile_cache` keeps programs between processes.
+- Four pages for the first ten minutes, by what one comes for (:mod:`jaxmkl.guide.first_jax`).
+- Tables: sparse formats have the columns of a pipeline, and what a row does not name is zero. A
+  first line that is a row, a title, a comment or Vowpal Wabbit is refused (``--names``,
+  ``--header``, ``--no-header``). ARFF is read. ``--missing`` and ``--longest-line``; rows by name
+  (``iloc``, ``itertuples``); npz, Parquet and Arrow through pipes; tables of 100,000 columns.
+- Text becomes the TF-IDF of up to 512 words of the first rows (``--as note=text:2048``), which
+  importances name; ``expert_mkl(banks="linear")`` and :class:`jaxmkl.wrappers.AllBut`.
+- The command: no file is written that is read, or named twice, by whatever links; predictions that
+  somebody else moves or changes are noticed; a row that cannot be read ends a run with everything
+  written, and ``--bad-rows N`` skips up to N; a checkpoint knows the rows that were played; no
+  interrupt is lost; failures of the device are a sentence; ``-`` is standard output for text;
+  ``jaxmkl select --method lmkal``.
+- Labels in words are for new states: a state that is continued refuses them, as it does not keep
+  which class had which word. ``labels`` and ``class_numbers`` take ``classes``.
+- Densities are absent before two labels differ, and wider while labels are few.
+- Drivers warn of constant inputs, and of columns whose squares vanish.
 - Kernels that are learned: :class:`jaxmkl.models.MetricModels` learns a metric of the inputs from
   the gradients of its own models, or several side by side, :class:`jaxmkl.models.TreeModels` grows
   forests, both on a :class:`jaxmkl.reservoir.Reservoir`. **They are in** ``expert_mkl()`` **by
@@ -55,8 +85,7 @@
   (``help("jaxmkl.guide.many_devices")``). On CPUs nothing changes.
 - ``fused`` of ``run``, ``run_many``, ``run_fleet`` and ``stream``: for ``raker``, ``omkl_aks``,
   ``amkl`` and ``amkl_aks`` the rounds of a block are one kernel on a GPU or TPU, written in
-  Pallas. On an H200 a round takes a third of the time then, and on NVIDIA's GPUs from Ampere on it
-  is the default; no TPU has run it (``help("jaxmkl.guide.many_devices")``).
+  Pallas. On an H200 a round takes a third of the time then; no TPU has run it (``help("jaxmkl.guide.many_devices")``).
 - On a GPU a run waits for the device once. Runs there are those of a CPU to rounding, which they
   were not where a full metric is learned or trees are: the signs of eigenvectors no longer matter,
   and leaves add up their points in order. ``pytest -m device`` compares a device with the CPU
@@ -167,6 +196,12 @@
 
 **Means something else**
 
+- ``amkl`` and ``amkl_aks`` (:class:`jaxmkl.query.Disagreement`) always ask for the first label: a
+  label is skipped only if one of the last M was asked for. Late labels count when asked for.
+- Rounds in one kernel are played where they are asked for, ``fused=True``, and never by default.
+- Fourier features of so many inputs that they would have more than 2^27 frequencies are refused.
+- Checkpoints of learners with ``Hedge``, ``Disagreement``, ``Sampled``, ``Project``,
+  ``HypothesisSketch`` or ``Aligned``, and those of runs of the command, must be made again.
 - ``loss`` of a learner or rule is a :class:`jaxmkl.losses.Loss` and no string; ``update`` of an
   aggregate takes one.
 - ``multitask`` learns how much its tasks share: a mixture of the sum of both components, each task
