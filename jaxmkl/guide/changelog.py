@@ -85,7 +85,8 @@
   (``help("jaxmkl.guide.many_devices")``). On CPUs nothing changes.
 - ``fused`` of ``run``, ``run_many``, ``run_fleet`` and ``stream``: for ``raker``, ``omkl_aks``,
   ``amkl`` and ``amkl_aks`` the rounds of a block are one kernel on a GPU or TPU, written in
-  Pallas. On an H200 a round takes a third of the time then; no TPU has run it (``help("jaxmkl.guide.many_devices")``).
+  Pallas. On an H200 a round takes a third of the time then; no TPU has run it
+  (``help("jaxmkl.guide.many_devices")``).
 - On a GPU a run waits for the device once. Runs there are those of a CPU to rounding, which they
   were not where a full metric is learned or trees are: the signs of eigenvectors no longer matter,
   and leaves add up their points in order. ``pytest -m device`` compares a device with the CPU

@@ -295,7 +295,10 @@ def test_threads_do_not_wait_for_each_other():
 def test_more_frequencies_than_fit_are_refused():
     """As of hashed texts, whose columns are many: a run would take gigabytes."""
     for recipe in (jaxmkl.raker, jaxmkl.amkl_aks):
-        with pytest.raises(ValueError, match=r"num_inputs must be at most 157,903, as 17 kernels .*hash the inputs"):
+        with pytest.raises(
+            ValueError,
+            match=r"num_inputs must be at most 157,903, as 17 kernels .*hash the inputs",
+        ):
             recipe().init(jax.random.key(0), 2**18)
     few = jaxmkl.raker(jaxmkl.Gaussian(1.0), num_features=2)
     assert jax.eval_shape(lambda: few.init(jax.random.key(0), 2**18)).models[0] is not None
