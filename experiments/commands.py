@@ -52,7 +52,7 @@ def parser() -> argparse.ArgumentParser:
     add("--json", type=Path, metavar="FILE", help="write the figures to it")
     add("--plots", type=Path, metavar="DIR", help="of --peers: a picture")
     add("--datasets", type=names, metavar="A,B", help="--peers: some of its data")
-    add("--algorithms", type=names, metavar="X,Y", help="--endless: some of its learners")
+    add("--algorithms", type=names, metavar="X,Y", help="--endless, --compile: learners")
     add("--rounds", type=count, metavar="N", help="--endless: examples")
     add("--parts", type=names, metavar="P,Q", help=f"--peers: some of {', '.join(PARTS)}")
     instead = of_bench.add_mutually_exclusive_group()
@@ -62,6 +62,7 @@ def parser() -> argparse.ArgumentParser:
         ("peers", "models of other packages, in turn with ours: some minutes"),
         ("device", "1, 32 and 1,024 seeds at once, on the accelerator that JAX finds"),
         ("certainty", "variances, densities and probabilities, beside values alone"),
+        ("compile", "what it takes to compile every recipe: kernels, seconds by stage"),
         ("fleet", "10,000 small learners, each on a stream of its own"),
         ("endless", "learners of constant cost over a stream of --rounds, in two precisions"),
         ("pools", "choosing points of pools"),

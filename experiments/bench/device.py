@@ -49,11 +49,13 @@ def learners() -> dict[str, jaxmkl.Learner]:
     }
 
 
-def examples(name: str, learner: jaxmkl.Learner, number: int) -> tuple[np.ndarray, np.ndarray]:
+def examples(
+    name: str, learner: jaxmkl.Learner, number: int, inputs: int = INPUTS
+) -> tuple[np.ndarray, np.ndarray]:
     """Return generated examples X (T, D) and y (T,) of a learner's task, float32."""
     draws = np.random.default_rng(0)
-    X = draws.normal(size=(number, INPUTS)).astype(np.float32)
-    y = np.sin(X @ draws.normal(size=INPUTS) / 4) + 0.1 * draws.normal(size=number)
+    X = draws.normal(size=(number, inputs)).astype(np.float32)
+    y = np.sin(X @ draws.normal(size=inputs) / 4) + 0.1 * draws.normal(size=number)
     if learner.task == "classification":
         y = np.where(y > 0, 1.0, -1.0)
     if name == "multitask":

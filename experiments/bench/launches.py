@@ -55,6 +55,36 @@ def kernels(found: Mapping[str, Operations], name: str) -> int:
     return total
 
 
+def inside(found: Mapping[str, Operations], name: str) -> Iterator[str]:
+    """Yield the computations that one runs, itself first, without the insides of kernels."""
+    yield name
+    for opcode, rest in found[name]:
+        if opcode in ("while", "conditional", "call"):
+            several = re.findall(r"branch_computations=\{([^}]*)\}", rest)
+            one = re.findall(r"(?:body|condition|\w+_computation|to_apply)=%?([\w.\-]+)", rest)
+            for each in [*one, *(each.strip(" %") for of in several for each in of.split(","))]:
+                yield from inside(found, each)
+
+
+def num_kernels(text: str) -> int:
+    """Return how many kernels a compiled program has, those of loops and branches once.
+
+    >>> import jax
+    >>> program = jax.jit(lambda x: jax.lax.fori_loop(0, 9, lambda i, x: x @ x, x))
+    >>> num_kernels(program.lower(jax.numpy.eye(3)).compile().as_text()) < 9
+    True
+    """
+    found, entry = computations(text), re.search(r"^ENTRY %?([\w.\-]+)", text, re.M)
+    assert entry is not None
+    names = dict.fromkeys(inside(found, entry[1]))
+    control = {"while", "conditional", "call"}
+    return sum(
+        opcode not in FREE | control and not opcode.endswith("-done")
+        for name in names
+        for opcode, _ in found[name]
+    )
+
+
 def loops(found: Mapping[str, Operations]) -> Iterator[tuple[str, int, str]]:
     """Yield the line, the turns and the body's name of each loop of a program."""
     for opcode, rest in (operation for body in found.values() for operation in body):
