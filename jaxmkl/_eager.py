@@ -3,7 +3,7 @@
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,10 @@ from jaxmkl._types import PyTree
 _TILE, _TILE_THERE = 16, 1024
 
 
-def compiled(method: Callable) -> Callable:
+M = TypeVar("M", bound=Callable)
+
+
+def compiled(method: M) -> M:
     """Compile a pure method of learners, once for all learners that differ in numbers alone.
 
     Examples come as arrays of the state's dtype, whatever they are given as. Where anything is
@@ -36,7 +39,7 @@ def compiled(method: Callable) -> Callable:
         ready = (as_known(self, state, *one) for one in zip(names[1:], examples, strict=True))
         return program(self, state, *ready)
 
-    return called
+    return cast(M, called)
 
 
 def as_known(learner: Any, state: PyTree, name: str, value: Any) -> Any:
@@ -71,7 +74,7 @@ def _of_state(method: Callable, state: PyTree) -> Any:
         return None
 
 
-def in_tiles(predict_many: Callable) -> Callable:
+def in_tiles(predict_many: M) -> M:
     """Compile :meth:`jaxmkl.Learner.predict_many` for numbers of rows that are powers of two.
 
     Rows are predicted in tiles of one size, in a loop that only turns for those that there are. So
@@ -109,7 +112,7 @@ def in_tiles(predict_many: Callable) -> Callable:
         found = of_tiles(self, state, X.reshape(N, R, -1), np.int32(-(-T // R)))
         return jax.tree.map(functools.partial(_first, number=T), found)
 
-    return called
+    return cast(M, called)
 
 
 def _first(leaf: jax.Array, number: int) -> jax.Array:

@@ -265,7 +265,7 @@ class Learner(abc.ABC):
         return self.predict_code(state, self._encoded(state, x)[1])[0]
 
     @in_tiles
-    def predict_many(self, state: PyTree, X: Array) -> Prediction:
+    def predict_many(self, state: PyTree, X: ArrayLike) -> Prediction:
         """Predict the labels of the rows of ``X`` (B, D) at one state; all fields have shape (B,).
 
         Outside of traces rows are padded to a power of two, for which it is compiled once, and
@@ -314,7 +314,7 @@ class Learner(abc.ABC):
         return self.close(self.update_code(state, code, aux, y, asked, present), codes)
 
     @compiled
-    def update(self, state: PyTree, x: Array, y: Array) -> PyTree:
+    def update(self, state: PyTree, x: ArrayLike, y: ArrayLike) -> PyTree:
         """The next state after the label ``y`` of ``x`` arrived; compiled at the first call."""
         y = self._label(state, y)
         return reported(self, state, self._updated(state, state, x, y, True))

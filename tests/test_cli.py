@@ -494,7 +494,7 @@ def test_a_table_with_everything_in_it(tmp_path, capsys):
         "column 'item' holds text of",
         "column 'row' counts the rows: left out",
         "the target has 40 classes: 'kind 0', 'kind 1', 'kind 10'",
-        "6,000 rows of 52 inputs, 3,000 without a target: predicted, not learned",
+        "6,000 rows of 276 inputs, 3,000 without a target: predicted, not learned",
     ):
         assert said in shown
     means, content = figures(out)

@@ -107,6 +107,7 @@ class Labelling:
         value = np.asarray(found.value, np.float64)
         prediction = target.named(value[None], now.seen.start)[0].item()
         if not target.classes:
+            assert found.interval is not None  # the learner has intervals
             radius = float(found.interval[1] - found.interval[0]) / 2.0
             return {"prediction": prediction, "radius": radius if np.isfinite(radius) else None}
         odds = np.stack([np.zeros(()), value]) if value.ndim == 0 else value
