@@ -155,7 +155,7 @@ def table_of(path):
     return learner
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_the_command_scores_what_the_library_predicts(rain, tmp_path, capsys):
     path, frame, y = rain
     names = "a.json", "a.html", "a.model", "a.csv"

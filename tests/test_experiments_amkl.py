@@ -93,7 +93,7 @@ def test_parts_whose_learners_have_other_banks_share_no_runs(monkeypatch):
     assert asked == [None, None, "fixed"]
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_classification(data_folder, tmp_path, capsys):
     ranks = "expert_mkl (online ranks)"
     arguments = ["amkl", "--data", str(data_folder), "--datasets", "german", "--seeds", "2"]
@@ -221,7 +221,7 @@ def test_regret_of_a_stationary_stream(tmp_path, monkeypatch, capsys):
     assert "regret exponent" in capsys.readouterr().out
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_regret_by_the_absolute_loss_has_its_own_condition(tmp_path, monkeypatch):
     """Theorems 2 and 3 assume the triangle inequality; learner and query are by that loss."""
     monkeypatch.setattr(amkl, "ABSOLUTE_LENGTHS", (64, 128))

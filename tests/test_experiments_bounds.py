@@ -44,7 +44,7 @@ def test_support_and_losses_of_spa_stay_within_their_bounds(short, tmp_path, cap
     assert "6 of 6 bounds hold" in capsys.readouterr().out
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_losses_and_mistakes_of_many_tasks_stay_within_their_bounds(short, tmp_path, capsys):
     found = rows_of_run(tmp_path, "multitask", "--parts", "bounds", "--seeds", "2")
     assert 0 < value(found, "global (Theorem 1)", "loss_share") <= 1

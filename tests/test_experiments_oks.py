@@ -72,7 +72,7 @@ def test_the_table_of_online_kernel_selection(data_folder, tmp_path, capsys):
     assert "warning" not in shown
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_proj_ka_as_published_plays_its_first_examples_twice():
     draws = np.random.default_rng(3)
     X = draws.normal(size=(80, 2)).astype(np.float32)

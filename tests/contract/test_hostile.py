@@ -48,7 +48,7 @@ MADE = {
 }
 LEARNERS = dict(jaxmkl.LEARNERS) | MADE
 # in the gate those whose recursions are the shortest to compile
-SHORT_ONES = "projectron, two kernels", "oks_sil", "least squares that forget"
+SHORT_ONES = "projectron, two kernels", "oks_sil"
 
 
 def hostile(length, seed=0):

@@ -30,7 +30,7 @@ LEARNERS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", long(["one width", "sketches"], LEARNERS))
+@pytest.mark.parametrize("name", long(["one width"], LEARNERS))
 @pytest.mark.parametrize("unit", long([100.0], [1.0, 100.0]))
 def test_rounds_on_accelerators_are_the_same(name, unit, x64):
     """Also where most kernel values are 0, and with an example that is refused."""
