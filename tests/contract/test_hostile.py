@@ -126,8 +126,8 @@ def test_single_precision_stays_near_double(name, x64):
     stays_near_double_precision(name, SHORT)
 
 
-# 10.4 % mistakes for 8.7, and 11.5 for 9.9: nothing runs away, but the dictionary that one keeps is
-# another, perhaps as its tolerance is 1e-4 in single and 1e-8 in double precision
+# 10.4 % mistakes for 8.7, and 11.5 for 9.9: nothing runs away, but the dictionary is another one,
+# perhaps as its tolerance is 1e-4 in single and 1e-8 in double precision
 OTHERS = pytest.mark.xfail(reason="another dictionary in single precision", strict=True)
 APART = "multitask", "multitask, hinge"
 
