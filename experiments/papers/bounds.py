@@ -150,7 +150,7 @@ def of_spa(job: Job) -> list[Row]:
                 played = _losses_and_supports(made.learner, keys_of(job.seeds), X, y)
                 loss, support = (np.asarray(each, np.float64) for each in played)
                 most = alpha * LENGTH / beta
-                found = {"support": support[:, support.mean(axis=0).argmax()]}
+                found = {"support": support[:, int(np.argmax(support.mean(axis=0)))]}
                 if words == "one":
                     eta = float(made.parameters["step_size"])
                     rest = eta * beta * LENGTH / min(alpha, np.sqrt(beta * eta))

@@ -111,8 +111,8 @@ class Labelling:
             radius = float(found.interval[1] - found.interval[0]) / 2.0
             return {"prediction": prediction, "radius": radius if np.isfinite(radius) else None}
         odds = np.stack([np.zeros(()), value]) if value.ndim == 0 else value
-        shares = np.exp(odds - odds.max())
-        by_class = dict(zip(target.classes, (shares / shares.sum()).tolist(), strict=True))
+        shares = np.exp(odds - np.max(odds))
+        by_class = dict(zip(target.classes, (shares / np.sum(shares)).tolist(), strict=True))
         return {"prediction": prediction, "probabilities": by_class}
 
     def ask(self) -> int | None:
