@@ -47,6 +47,10 @@ MADE = {
     ),
 }
 LEARNERS = dict(jaxmkl.LEARNERS) | MADE
+# Far from all points of a dictionary kernel values underflow in single precision, and f is 0 where
+# double precision has at most 1e-36, mostly of the right sign. (Models of supports keep that sign;
+# see jaxmkl/kernels/scaled.py.) What single precision cannot hold counts as 0 in both.
+UNDERFLOWING = "multitask", "multitask, hinge"
 # in the gate those whose recursions are the shortest to compile
 SHORT_ONES = "projectron, two kernels", "oks_sil"
 
@@ -103,11 +107,15 @@ def stays_near_double_precision(name, length):
     learner = LEARNERS[name]()
     X, y = data_for(name, learner, length)
     single, state = played(learner, X, y, np.float32)
-    double, _ = played(learner, X, y, np.float64)
+    double, of_double = played(learner, X, y, np.float64)
     assert np.isfinite(single).all()
     assert all(np.isfinite(leaf).all() for leaf in floats_of(state))
+    for each in (state, of_double):
+        stay_positive(each)
     # a learner that runs away is orders of magnitude beyond what its values are
     assert np.abs(single).max() <= 3 * max(np.abs(double).max(), np.abs(y).max())
+    if name in UNDERFLOWING:
+        double = np.where(np.abs(double) < np.finfo(np.float32).tiny, 0.0, double)
     found, wanted = (errors(learner, each, y) for each in (single, double))
     # 5 %, and where classes are counted what chance alone makes of rounds that rounding decides
     by_chance = 3 * np.sqrt(wanted / length) if learner.task == "classification" else 0.0
@@ -120,21 +128,36 @@ def floats_of(state):
     return [leaf for leaf in leaves if jax.numpy.issubdtype(leaf.dtype, jax.numpy.floating)]
 
 
+def stay_positive(state):
+    """Covariances, given or by a factor, are positive definite but for their own rounding."""
+    for path, leaf in jax.tree_util.tree_flatten_with_path(state)[0]:
+        field = jax.tree_util.keystr(path)
+        if field.endswith((".covariance", ".roots")):
+            S = np.asarray(leaf, float)
+            S = S @ np.swapaxes(S, -1, -2) if field.endswith(".roots") else S
+            eigenvalues = np.linalg.eigvalsh((S + np.swapaxes(S, -1, -2)) / 2)
+            rounding = np.finfo(leaf.dtype).eps * S.shape[-1] * eigenvalues[..., -1:]
+            assert (eigenvalues > -rounding).all(), field
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SHORT_ONES)
 def test_single_precision_stays_near_double(name, x64):
     stays_near_double_precision(name, SHORT)
 
 
-# 10.4 % mistakes for 8.7, and 11.5 for 9.9: nothing runs away, but the dictionary is another one,
-# perhaps as its tolerance is 1e-4 in single and 1e-8 in double precision
-OTHERS = pytest.mark.xfail(reason="another dictionary in single precision", strict=True)
-APART = "multitask", "multitask, hinge"
+# A fault of least squares in single precision, not of the test: |f| reaches 1e13, for 2e4 in
+# double precision. The covariance becomes indefinite, probably as |z|² / λ within a period is far
+# above one over the precision.
+INDEFINITE = pytest.mark.xfail(
+    reason="the covariance of least squares is indefinite", raises=AssertionError, strict=True
+)
+RUNS_AWAY = "least squares on inputs that forget"
 
 
 @pytest.mark.endless
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=OTHERS) if n in APART else n for n in LEARNERS]
+    "name", [pytest.param(n, marks=INDEFINITE) if n == RUNS_AWAY else n for n in LEARNERS]
 )
 def test_a_million_rounds_do_too(name, x64):
     stays_near_double_precision(name, OF_GROWING if name in GROWING else LONG)
