@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from jaxmkl.command_line import STANDARD, Named, Parser, count, names, refuse_clashes, setting
+from jaxmkl.command_line import Named, Parser, count, is_standard, names, refuse_clashes, setting
 from jaxmkl.evaluate import UsageError
 
 from . import bench, page, results, tour
@@ -132,7 +132,7 @@ def run(arguments: Sequence[str]) -> int:
             raise UsageError(f"one's own data: {' '.join(['jaxmkl', *arguments])}")
         options = options_of(arguments)
         check_files(options)
-        aside = str(options.json) == STANDARD
+        aside = is_standard(options.json)
         report = Report(" ".join(["python -m experiments", *arguments]), options.plots, aside)
         jobs = {"tour": tour.run, "bench": bench.run, "report": page.run, "results": results.run}
         if options.command in IN_PARTS:

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from jaxmkl.command_line import STANDARD
+from jaxmkl.command_line import is_standard
 from jaxmkl.evaluate import Row, decimals, figure, lines, plain
 from jaxmkl.evaluate.drawings import Panel, drawing
 
@@ -143,7 +143,7 @@ class Report:
         """Write ``{"command", "rows"}`` to a file, or for "-" to standard output."""
         content = {"command": self.command, "rows": [plain(row._asdict()) for row in self.rows]}
         text = json.dumps(content, indent=1, allow_nan=False) + "\n"
-        if str(path) == STANDARD:
+        if is_standard(path):
             print(text, end="")
             return
         path.parent.mkdir(parents=True, exist_ok=True)

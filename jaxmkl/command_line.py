@@ -56,6 +56,11 @@ PARTIAL = re.compile(r"\.[0-9a-f]{8}\.partial$")  # the end of a name while the 
 Identity = tuple[int | str, ...]
 
 
+def is_standard(path: object) -> bool:
+    """Whether a path is "-", standard input or output."""
+    return str(path) == STANDARD
+
+
 class Named(NamedTuple):
     """A file that a command reads or writes."""
 
@@ -87,7 +92,7 @@ def refuse_clashes(files: Sequence[Named]) -> None:
             allowed = other.name in file.replaces or file.name in other.replaces
             if at == place and not both_read and not allowed:
                 one, two = (file, other) if file.is_written else (other, file)
-                path = two.path if str(one.path) == STANDARD else one.path
+                path = two.path if is_standard(one.path) else one.path
                 raise UsageError(f"{one.name}: {path} is also named by {two.name}; {_ADVICE}")
     for file in files:
         real = os.path.realpath(file.path)
@@ -108,10 +113,10 @@ def _identity(name: str, path: str | Path, is_written: bool) -> Identity | None:
     None for what is no file, such as a pipe or a terminal.
     """
     try:
-        about = os.fstat(int(is_written)) if str(path) == STANDARD else os.stat(path)
+        about = os.fstat(int(is_written)) if is_standard(path) else os.stat(path)
         return (about.st_dev, about.st_ino) if stat.S_ISREG(about.st_mode) else None
     except OSError as error:
-        if str(path) == STANDARD:  # it is closed
+        if is_standard(path):  # it is closed
             return None
         if error.errno not in (errno.ENOENT, errno.ENOTDIR):
             raise UsageError(f"{name}: {path}: {error.strerror}") from None

@@ -247,8 +247,13 @@ class Disagreement(Query):
         return state._replace(skips=skips, waiting=waiting + asked.astype(jnp.int32))
 
     def refuse_label(self, state: DisagreementState, refused: jax.Array) -> DisagreementState:
-        late = refused & (state.waiting > 0)
-        return state._replace(waiting=state.waiting - late.astype(jnp.int32))
+        return _awaited_no_more(state, refused)
+
+
+def _awaited_no_more(state: Any, refused: jax.Array) -> Any:
+    """The state, with its ``waiting``, after a label was refused (if ``refused``)."""
+    late = refused & (state.waiting > 0)
+    return state._replace(waiting=state.waiting - late.astype(jnp.int32))
 
 
 def _drawn(h: Number, above: jax.Array, uniform: jax.Array) -> jax.Array:
@@ -508,8 +513,7 @@ class Rate(Query):
         return optax.tree.where(asked, after, state)
 
     def refuse_label(self, state: RateState, refused: jax.Array) -> RateState:
-        late = refused & (state.waiting > 0)
-        return state._replace(waiting=state.waiting - late.astype(jnp.int32))
+        return _awaited_no_more(state, refused)
 
 
 def _spread(forecast: Forecast) -> jax.Array:

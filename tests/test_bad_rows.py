@@ -6,10 +6,10 @@ import os
 
 import numpy as np
 import pytest
-from test_kept import assert_same, command, flowers, outcome  # noqa: F401 (a fixture)
+from test_kept import assert_same, command, flowers, outcome, stopped  # noqa: F401 (a fixture)
 
 import jaxmkl
-from jaxmkl.cli import main, play
+from jaxmkl.cli import main
 from jaxmkl.tables import source
 
 SMALL_PROGRAMS = True
@@ -140,16 +140,8 @@ def test_bad_rows_are_skipped_and_counted(flowers, tmp_path, monkeypatch, capsys
     parts = [*command(flowers, tmp_path / "parts"), *ONE, *kept, "--bad-rows"]
     assert main([*parts, "2"]) == 2
     assert "line 132, column 'a'" in capsys.readouterr().err.splitlines()[-1]
-    calls, original = [], play.Player.play
-
-    def interrupted(self, X, y):
-        calls.append(0)
-        if len(calls) == 4:
-            raise KeyboardInterrupt
-        return original(self, X, y)
-
     with monkeypatch.context() as patched:
-        patched.setattr(play.Player, "play", interrupted)
+        stopped(patched, 4)
         assert main([*parts, "5"]) == 130
     assert main([*parts, "5"]) == 0
     found = outcome(tmp_path / "parts")
@@ -175,16 +167,8 @@ def test_a_chunk_of_bad_rows_alone(flowers, tmp_path):  # noqa: F811
 def test_rows_that_were_played_must_not_change(name, flowers, tmp_path, monkeypatch, capsys):  # noqa: F811
     """Though columns are decided as before; rows that come later may."""
     parts = [*command(flowers, tmp_path / "parts"), *ONE, "--checkpoint", str(tmp_path / "kept")]
-    calls, original = [], play.Player.play
-
-    def interrupted(self, X, y):
-        calls.append(0)
-        if len(calls) == 5:
-            raise KeyboardInterrupt
-        return original(self, X, y)
-
     with monkeypatch.context() as patched:
-        patched.setattr(play.Player, "play", interrupted)
+        stopped(patched, 5)
         assert main(parts) == 130
     before = capsys.readouterr().err
     assert "interrupted after 192 rows" in before or "interrupted after 256 rows" in before

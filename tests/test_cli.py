@@ -20,6 +20,7 @@ import sklearn.datasets
 import sklearn.metrics
 from marks import long
 from numpy.testing import assert_array_equal
+from test_kept import stopped
 from trees import assert_equal
 
 import jaxmkl
@@ -247,17 +248,9 @@ def test_a_model_goes_on_where_it_stopped(plants, tmp_path, capsys):
 def test_an_interruption_ends_with_the_table_so_far(plants, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(source, "ROWS", 64)
     begin = (*SMALL, "--first", "60")
-    pipeline, calls = tmp_path / "m", []
-    original = play.Player.play
-
-    def interrupted(self, X, y):
-        calls.append(len(y))
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-        return original(self, X, y)
-
+    pipeline = tmp_path / "m"
     with monkeypatch.context() as patched:
-        patched.setattr(play.Player, "play", interrupted)
+        stopped(patched, 3)
         assert main(["run", str(plants), *begin, "--save", str(pipeline)]) == 130
     out, error = capsys.readouterr()
     assert "128 rows" in out

@@ -94,16 +94,16 @@ class Kept:
             player.now = now._replace(state=found)
         play.warned |= dict.fromkeys(header["warned"])
         play.bad = tuple(BadRow(*row) for row in header["bad"])
-        self._last.begin(_passed(play))
+        self._last.begin(play.now.passed)
 
     def offer(self, play: Play, predictions: Predictions | None) -> None:
         """Write a checkpoint if one is due."""
-        if self._last.is_due(_passed(play)):
+        if self._last.is_due(play.now.passed):
             self._write(play, predictions)
 
     def close(self, play: Play, predictions: Predictions | None) -> None:
         """Write a last checkpoint, if anything was played since the one before."""
-        if _passed(play) != self._last.stands_at:
+        if play.now.passed != self._last.stands_at:
             self._write(play, predictions)
 
     def _write(self, play: Play, predictions: Predictions | None) -> None:
@@ -117,15 +117,11 @@ class Kept:
             "bad": play.bad,
             "predictions": 0 if predictions is None else predictions.length(),
         }
-        self._last.write(_passed(play), lambda path: _write(path, header, play))
+        self._last.write(play.now.passed, lambda path: _write(path, header, play))
 
 
 def _option(name: str) -> str:
     return "FILE" if name == "file" else f"--{name.strip('_')}"
-
-
-def _passed(play: Play) -> int:
-    return play.now.num_rows + play.now.num_bad
 
 
 def _players(play: Play) -> list[Player]:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from jaxmkl.command_line import Parser, count, names
+from jaxmkl.tables import LONGEST_LINE
 
-LONGEST_LINE = 64  # MiB
 OF_THE_LINE = "command", "name", "line"  # what a parsed line has beside its options
 AS_IT_STANDS = argparse.RawDescriptionHelpFormatter  # of descriptions with lines of their own
 

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, TextIO
 
 from jaxmkl._files import is_special, kept_from_others, replaced
 from jaxmkl.cli import show
-from jaxmkl.command_line import STANDARD, Named, refuse_clashes
+from jaxmkl.command_line import STANDARD, Named, is_standard, refuse_clashes
 from jaxmkl.evaluate import UsageError
 
 LOCK = ".lock"
@@ -85,11 +85,6 @@ def reserved(
             if not is_device and name not in standard:
                 stack.enter_context(_locked(name, path))
         yield Outputs({name.removeprefix("--"): path for name, path in given.items()})
-
-
-def is_standard(path: object) -> bool:
-    """Whether a path is "-", standard output."""
-    return str(path) == STANDARD
 
 
 @contextlib.contextmanager

@@ -30,6 +30,9 @@ from jaxmkl.streaming import Stream
 from jaxmkl.tables import Chunk, Columns, Fills, Pipeline, RefusedRows, Seen
 from jaxmkl.wrappers import delayed
 
+if TYPE_CHECKING:
+    import polars as pl
+
 
 class Achieved(NamedTuple):
     """The progress of one learner with one seed."""
@@ -103,9 +106,6 @@ class Player:
         return (late.learner, late.flushed(state).inner) if late else (self.learner, state)
 
 
-if TYPE_CHECKING:
-    import polars as pl
-
 ALIGNED = 256  # rows: a multiple of those of a block, so that a run continues bit for bit
 
 
@@ -151,6 +151,11 @@ class Progress(NamedTuple):
     seconds: float = 0.0  #: those of all parts, if it was stopped and resumed; the run counts them
     num_bad: int = 0  #: rows that were skipped, beside those that were played
     fingerprint: Fingerprint = Fingerprint()  #: of both, if it is kept
+
+    @property
+    def passed(self) -> int:
+        """The number of rows that were played or skipped."""
+        return self.num_rows + self.num_bad
 
 
 class Readable(NamedTuple):

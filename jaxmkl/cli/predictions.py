@@ -12,8 +12,9 @@ import numpy as np
 
 from jaxmkl._files import is_special, named
 from jaxmkl.cli import show
-from jaxmkl.cli.outputs import is_standard, standard_output
+from jaxmkl.cli.outputs import standard_output
 from jaxmkl.cli.play import Written
+from jaxmkl.command_line import is_standard
 from jaxmkl.tables import Chunk
 
 LONGEST_LINE = 2**20  # bytes

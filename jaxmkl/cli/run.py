@@ -18,12 +18,12 @@ from jaxmkl._files import written_whole
 from jaxmkl.cli import options, show
 from jaxmkl.cli.interrupts import Interrupts
 from jaxmkl.cli.kept import Kept
-from jaxmkl.cli.outputs import Outputs, is_standard, reserved, standard_output
+from jaxmkl.cli.outputs import Outputs, reserved, standard_output
 from jaxmkl.cli.pipelines import differences, own_pipeline
 from jaxmkl.cli.play import Fingerprint, Play, Played, Player, Progress
 from jaxmkl.cli.predictions import Predictions
 from jaxmkl.cli.results import Curves, Learned, Results
-from jaxmkl.command_line import setting
+from jaxmkl.command_line import is_standard, setting
 from jaxmkl.evaluate import (
     Candidate,
     Row,
@@ -177,7 +177,7 @@ class Run:
     def _chunks(self, chunks: Iterable[Chunk], table: Table, say: show.Report) -> None:
         """Play the rows of a table after those that are skipped or were played before."""
         given, play = self.given, self._play
-        before, begin = self._passed, given.skip
+        before, begin = play.now.passed, given.skip
         # standard input continues where it was left
         begin, before = (0, 0) if given.file == "-" and before else (begin, before)
         end, read, found = begin + before, 0, Fingerprint()
@@ -204,11 +204,6 @@ class Run:
         if read < end and before:
             text = f"belongs to a run past row {end:,}, and {given.file} has only"
             raise UsageError(f"--checkpoint: {given.checkpoint} {text} {read:,} rows")
-
-    @property
-    def _passed(self) -> int:
-        """The number of rows after those of --skip that were played or skipped."""
-        return self._play.now.num_rows + self._play.now.num_bad
 
     def _end_early(self, error: Exception) -> None:
         """Note what ends the run, if it has played rows whose results can be written."""
@@ -276,7 +271,7 @@ class Run:
     def _goes_on(self) -> str:
         """Why the run ended before the table did, and how it goes on."""
         given, outputs = self.given, self.outputs
-        rows, written = given.skip + self._passed, outputs.paths.keys() - outputs.failed
+        rows, written = given.skip + self._play.now.passed, outputs.paths.keys() - outputs.failed
         text = (
             f"ended after {rows:,} rows" if self._ended_by else f"interrupted after {rows:,} rows"
         )

@@ -12,9 +12,8 @@ with e floored at 1e-12 of its maximum. Each step lowers the objective in which 
 by sqrt(|a^i|² + eps) - sqrt(eps). One step for A per step for w reaches the minimum that the
 paper's full minimisation over A reaches; ``steps`` are as many as one likes. The paper starts from
 random coefficients A, we from rows a^i of norm 1. Equation (7) of the paper omits lambda by
-mistake. CTED
-is the same with a single kernel, K_w = K. The problem is then convex; a point whose row a^i
-vanishes is not used to reconstruct the others.
+mistake. CTED is the same with a single kernel, K_w = K. The problem is then convex; a point whose
+row a^i vanishes is not used to reconstruct the others.
 
 References:
   Yu, Zhu, Xu and Gong (2008), Non-greedy active learning for text categorization using convex

@@ -20,6 +20,7 @@ from jaxmkl.labels import labels
 from jaxmkl.tables._arrays import scale, with_tasks
 from jaxmkl.tables._pipeline import Pipeline, UnseenCells, load_pipeline, save_pipeline
 from jaxmkl.tables._read import read
+from jaxmkl.tables._reading import LONGEST_LINE
 from jaxmkl.tables._table import Dataset
 from jaxmkl.tables._words import needs_polars as _needs_polars
 from jaxmkl.tables._words import usual_target
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 _LATE = {"Columns": "_columns", "Fills": "_columns", "Table": "source", "open_table": "source"}
 _LATE |= {"Chunk": "_cells", "RefusedRows": "_cells"}
 __all__ = [
+    "LONGEST_LINE",
     "Chunk",
     "Columns",
     "Dataset",

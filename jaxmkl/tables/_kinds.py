@@ -178,23 +178,28 @@ class Text(Kind):
     def encode(self, cells: Cells) -> np.ndarray:
         texts = cells.words.drop_nulls().unique(maintain_order=True)
         # the first row is that of missing cells
-        rows = np.zeros((1 + len(texts), len(self.words) or self.width))
-        for row, text in enumerate(texts, 1):
-            if not self.words:
-                words = re.findall(r"\w+", text.lower()) or [text]
-                for word in words:
-                    place, sign = hashed(word, self.width)
-                    rows[row, place] += sign / math.sqrt(len(words))
-                continue
-            for word, number in words_of(text).items():
-                place = self._places.get(word, -1)
-                if place >= 0:
-                    rows[row, place] = (1.0 + math.log(number)) * self.idf[place]
+        rows = np.zeros((1 + len(texts), len(self.features)))
+        fill = self._weigh if self.words else self._hash
+        for row, text in zip(rows[1:], texts, strict=True):
+            fill(row, text)
         if self.words:
             norms = np.sqrt(np.square(rows).sum(axis=1, keepdims=True) / rows.shape[1])
             np.divide(rows, norms, out=rows, where=norms > 0)
         index = dict(zip(texts, range(1, len(rows)), strict=True))
         return rows[cells.words.replace_strict(index, default=0, return_dtype=pl.Int64).to_numpy()]
+
+    def _weigh(self, row: np.ndarray, text: str) -> None:
+        """Fill the row of a text, zeros so far, with TF-IDF, but for the norm."""
+        for word, number in words_of(text).items():
+            if (place := self._places.get(word)) is not None:
+                row[place] = (1.0 + math.log(number)) * self.idf[place]
+
+    def _hash(self, row: np.ndarray, text: str) -> None:
+        """Fill the row of a text, zeros so far, by the hashes of its words."""
+        words = re.findall(r"\w+", text.lower()) or [text]
+        for word in words:
+            place, sign = hashed(word, self.width)
+            row[place] += sign / math.sqrt(len(words))
 
     @functools.cached_property
     def _places(self) -> dict[str, int]:
@@ -212,9 +217,7 @@ def words_of(text: str) -> dict[str, int]:
     ({'to': 2, 'be': 2, 'or': 1, 'not': 1}, {'new': 1, 'york': 1, 'new york': 1})
     """
     found = re.findall(r"\w+", text.lower()) or [text]
-    counts = dict[str, int]()
-    for word in found:
-        counts[word] = counts.get(word, 0) + 1
+    counts = dict(Counter(found))
     if 1 < len(found) <= SHORT:
         counts[" ".join(found)] = 1
     return counts

@@ -7,7 +7,8 @@ from typing import TypedDict
 from jaxmkl._pytree import require
 from jaxmkl.tables._words import twice
 
-LONGEST_LINE = 64  # MiB
+LONGEST_LINE = 64
+"""The MiB that a line of text may take, by default."""
 
 
 class How(TypedDict, total=False):
