@@ -261,6 +261,9 @@ def least_squares(rule, Z, y, learns, block_size, start=0):
     return state, values.reshape(T, *values.shape[2:])
 
 
+STEPS = jax.jit(least_squares, static_argnums=4)
+
+
 def recursive(rule, forgetting, Z, y, learns):
     """The same for one factor and one kernel, in NumPy."""
     number = float(rule.regularization)
@@ -315,6 +318,25 @@ def test_nothing_learned_leaves_every_bit(x64):
     Z, y, _ = features(64)
     state, _ = least_squares(rule, Z, y, np.zeros(64, bool), 4)
     assert_equal(state, jax.jit(lambda: rule.init(2, 5, jnp.float64))())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_least_squares_keep_their_digits_on_examples_of_any_size(seed, x64):
+    """Where |z|² / λ is far above one over the unit of rounding; with and without forgetting."""
+    draws, rule = np.random.default_rng(seed), RLS(0.01, [1.0, 0.99, 0.9])
+    Z = draws.normal(size=(4096, 1, 4)) * 10.0 ** draws.uniform(-3, 3, (4096, 1, 1))
+    y = np.tanh(Z[:, 0, 0] - Z[:, 0, 1]) + 0.1 * draws.normal(size=4096)
+    found = {}
+    for dtype in (np.float32, np.float64):
+        rows = (Z.astype(np.float32).astype(dtype), y.astype(dtype), np.ones(4096, bool))
+        state, values = STEPS(rule, *rows, 32)
+        # the first large examples count for less in single precision
+        errors = (np.asarray(values, float)[512:, :, 0] - y[512:, None]) ** 2
+        found[dtype] = np.mean(errors, axis=0)
+        S = np.asarray(state.covariance, float)
+        eigenvalues = np.linalg.eigvalsh((S + np.swapaxes(S, -1, -2)) / 2)
+        assert (eigenvalues > 0).all()
+    assert (found[np.float32] <= 1.02 * found[np.float64]).all()
 
 
 @pytest.mark.slow

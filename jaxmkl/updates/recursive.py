@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 
-from jaxmkl.updates.second_order import RLS
+from jaxmkl.updates.second_order import RLS, diagonal_of
 
 _HIGHEST = jax.lax.Precision.HIGHEST
 
@@ -27,7 +27,9 @@ def _after(
     # x'S x. Rounding must not turn a direction that is used up negative.
     variance = state.variance(gain, x)
     learned, discount = learns & (variance > 0), forgetting * state.discount
-    length = jax.lax.rsqrt(ridge * discount + jnp.where(learned, variance, 1.0))
+    apart = jnp.sum(state.diagonal * x[None] ** 2, axis=-1)
+    noise = jnp.maximum(rule.least_noise(apart), ridge)
+    length = jax.lax.rsqrt(noise * discount + jnp.where(learned, variance, 1.0))
     row = jnp.where(learned, length, 0.0)[:, None] * gain
     after = state.learned(round % rule.period, row, jnp.where(learned, errors * length, 0.0))
     return after._replace(discount=jnp.where(learned, discount, state.discount))
@@ -52,19 +54,22 @@ class Recursive(NamedTuple):
     """The product of φ_s (R,)."""
     floor: jax.Array
     """The smallest φ of this period (R,)."""
+    diagonal: jax.Array
+    """That of S when this period began (R, M)."""
 
     @classmethod
     def start(cls, rule: RLS, num_inputs: int, dtype: DTypeLike) -> "Recursive":
         """Before the first example."""
         R, M = rule.num_rates, num_inputs
         covariance = jnp.tile(jnp.eye(M, dtype=dtype), (R, 1, 1))
-        floor, _ = rule.limits(covariance)
+        diagonal = jnp.ones((R, M), dtype)
         return cls(
             weights=jnp.zeros((R, M), dtype),
             covariance=covariance,
             rows=jnp.zeros((R, rule.period, M), dtype),
             discount=jnp.ones((R,), dtype),
-            floor=floor,
+            floor=rule.limits(diagonal)[0],
+            diagonal=diagonal,
         )
 
     def predict(self, x: jax.Array) -> jax.Array:
@@ -92,7 +97,7 @@ class Recursive(NamedTuple):
         """The state as the rounds of a block have it on an accelerator."""
         rows = [self.covariance, self.weights[:, None], self.rows]
         table = jnp.pad(jnp.concatenate(rows, axis=1), ((0, 0), (0, 0), (0, 1)))
-        return PackedRecursive(self.covariance, table, self.discount, self.floor)
+        return PackedRecursive(self.covariance, table, self.discount, self.floor, self.diagonal)
 
     def after(
         self, rule: RLS, x: jax.Array, errors: jax.Array, round: jax.Array | int, learns: jax.Array
@@ -107,11 +112,11 @@ class Recursive(NamedTuple):
     def _renewed(self, rule: RLS, full: jax.Array | bool) -> "Recursive":
         rows = jnp.where(full, self.rows, 0.0)
         learned = jnp.any(rows != 0, axis=(-2, -1))
-        _, jitter = rule.limits(self.covariance)
+        _, jitter = rule.limits(self.diagonal)
         own = rule.taken_in(self, jitter, rows, learned, full)
-        floor, _ = rule.limits(own["covariance"])
-        floor = jnp.where(full, floor, self.floor)
-        return self._replace(rows=self.rows - rows, floor=floor, **own)
+        diagonal = jnp.where(full, diagonal_of(own["covariance"]), self.diagonal)
+        floor, _ = rule.limits(diagonal)
+        return self._replace(rows=self.rows - rows, floor=floor, diagonal=diagonal, **own)
 
 
 class PackedRecursive(NamedTuple):
@@ -126,13 +131,16 @@ class PackedRecursive(NamedTuple):
     """As in the state (R,)."""
     floor: jax.Array
     """As in the state (R,)."""
+    diagonal: jax.Array
+    """As in the state (R, M)."""
 
     def unpacked(self) -> Recursive:
         """The state that has this form."""
         M = self.table.shape[-1] - 1
         rows, multiples = self.table[:, M + 1 :, :M], self.table[:, M + 1 :, M:]
         weights = self.table[:, M, :M] + jnp.sum(multiples * rows, axis=1)
-        return Recursive(weights, self.covariance, rows, self.discount, self.floor)
+        kept = self.discount, self.floor, self.diagonal
+        return Recursive(weights, self.covariance, rows, *kept)
 
     def _products(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
         """θ·x (R,), and S x times the discount (R, M)."""

@@ -23,8 +23,9 @@ from jaxmkl.updates.packed import PackedRLS
 from jaxmkl.updates.rule import Rule
 
 _HIGHEST = jax.lax.Precision.HIGHEST
-# units of rounding that keep S definite, see RLS: where examples are forgotten, and always
-JITTER, FLOOR = 5000, 8
+# units of rounding that keep S definite, see RLS: in its diagonal, where examples are forgotten
+# and always, and in the noise of a label
+JITTER, FLOOR, NOISE = 200, 8, 2
 SYMMETRIZED = 16  # periods after which S is made symmetric again
 
 
@@ -94,7 +95,8 @@ class RLSCode(NamedTuple):
     slot: jax.Array  # int32
     fresh: jax.Array  # whether the round is not over yet
     floor: jax.Array  # what φ must not fall below in this period (R, P)
-    jitter: jax.Array  # what is added to the diagonal of S when it ends (R, P)
+    jitter: jax.Array  # what is added to the diagonal of S when it ends (R, P, M)
+    noise: jax.Array  # the variance of the label, in units of that of others (R, P)
     gain: jax.Array  # S z (R, P, M)
     kernel: jax.Array  # z·gains (R, P, period)
     value: jax.Array  # θ·z (K, R, P)
@@ -121,14 +123,18 @@ class RLS(Rule):
     A block of examples needs S only in a few matrix products: inside ``period`` rounds just the
     triangular factor of its change moves (see :class:`RLSState`), and S itself is renewed once a
     period. In exact arithmetic this is the update above, example by example, but for what keeps S
-    definite in the presence of rounding. Once a period in which something was learned,
+    definite in the presence of rounding. With S as it was when the period began, the label of an
+    example has a noise of r in place of 1, and once a period in which something was learned the
+    diagonal of S grows,
 
-        S <- S + u max(5000 (φ^-b - 1), 8 m (1 - m)) I/λ,   m = trace S / trace I/λ,
+        d = r φ_k + z·g,   r = max(1, 2 b u Σ_i S_ii z_i²),
+        S_ii <- S_ii + u max(200 (φ^-b - 1), 8 (1 - m)) S_ii,   m = trace S / trace I/λ,
 
-    with u the unit of rounding, 1.2e-7 in single and 2.2e-16 in double precision, and the trace
-    that S had when the period began. The first term is for φ < 1. Without the second, where φ is 1
-    and inputs excite few directions, S there gets smaller than what rounding has done to it: in
-    single precision errors grow, after 10^5 examples or 10^7.
+    with u the unit of rounding, 1.2e-7 in single and 2.2e-16 in double precision. A noise r above
+    1 is for examples so large that z'S z is nothing beside what rounding makes of it, as they may
+    be where |z|² / λ is above 10^5 in single precision. The term of φ is for φ < 1. Without the
+    last, where φ is 1 and inputs excite few directions, S there gets smaller than what rounding
+    has done to it: in single precision errors grow, after 10^5 examples or 10^7.
 
     Args:
       regularization: λ > 0, the ridge penalty |θ|² that S = I/λ stands for; a number or an array
@@ -175,26 +181,33 @@ class RLS(Rule):
             discount=jnp.ones((R, P), dtype),
         )
 
-    def limits(self, covariance: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """The floor and the jitter of a period that begins with this S (..., R, [P,] M, M).
+    def limits(self, diagonal: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """The floor and the jitter of a period that S begins with this diagonal (..., R, [P,] M).
 
-        φ must not fall below the floor, and the jitter is added to the diagonal of S when the
-        period ends: see :class:`RLS`. Rounding, divided by φ again and again, takes eigenvalues
-        below 0; some thousand units of it are nothing beside the S of directions that examples do
-        not excite. And where S shrinks for ever a few units of its own rounding are enough to
-        forget that of earlier periods.
+        φ must not fall below the floor (..., R, [P]), and the jitter (..., R, [P,] M) is added to
+        the diagonal of S when the period ends: see :class:`RLS`. Rounding, divided by φ again and
+        again, takes eigenvalues below 0. What it does to an entry of S is in proportion to the
+        diagonal entries of its row and column, and so is the jitter: coordinates may be of very
+        different sizes. Where S shrinks for ever a few units of rounding are enough to forget that
+        of earlier periods.
         """
-        dtype = covariance.dtype
+        dtype, M = diagonal.dtype, diagonal.shape[-1]
         # Each step is rounded in every program alike: sums that XLA fuses would not be, nor would
         # products that are added to something.
-        M = covariance.shape[-1]
-        diagonal = jnp.diagonal(covariance, axis1=-2, axis2=-1)
         trace = jnp.matmul(diagonal, jnp.ones((M,), dtype), precision=_HIGHEST)
         growth = jnp.clip(trace / (M * jnp.asarray(self.max_growth, dtype)), 0.0, 1.0)
         forgetting = jnp.atleast_1d(jnp.asarray(self.forgetting, dtype)) ** -self.period
         forgotten = (forgetting - 1.0).reshape(-1, *(1,) * (trace.ndim - 1))
-        units = jnp.maximum(JITTER * forgotten, FLOOR / M**2 * (trace * (M - trace)))
-        return growth ** (1.0 / self.period), units * jnp.finfo(dtype).eps
+        units = jnp.maximum(JITTER * forgotten, FLOOR / M * (M - trace)) * jnp.finfo(dtype).eps
+        return growth ** (1.0 / self.period), units[..., None] * diagonal
+
+    def least_noise(self, apart: jax.Array) -> jax.Array:
+        """2 b u Σ_i S_ii z_i², the least variance of the label of an example z, from the sum.
+
+        Rounding makes z'S z uncertain by some u Σ_i S_ii z_i². With this variance, b examples like
+        z do not make it less than that. S is as it was when the period began.
+        """
+        return NOISE * self.period * jnp.finfo(apart.dtype).eps * apart
 
     def encode(self, state: RLSState, round: jax.Array, Z: jax.Array) -> RLSCode:
         """Products of the block's features with S, with each other and with θ."""
@@ -203,7 +216,9 @@ class RLS(Rule):
         start = slot // B * B
         slots = start + jnp.arange(B, dtype=jnp.int32)
         regularization = jnp.atleast_1d(jnp.asarray(self.regularization, Z.dtype))
-        Z = jnp.moveaxis(Z, 0, 1)[None] * jax.lax.rsqrt(regularization)[:, None, None, None]
+        Z = jnp.moveaxis(Z, 0, 1)  # (P, B, M)
+        squares = Z**2
+        Z = Z[None] * jax.lax.rsqrt(regularization)[:, None, None, None]
         # a copy for each rate: XLA would rather move the far larger covariances together
         Z = jnp.broadcast_to(Z, (self.num_rates, *Z.shape[1:]))  # (R, P, B, M)
         Z = jax.lax.optimization_barrier(Z)
@@ -212,13 +227,19 @@ class RLS(Rule):
         kernel = jnp.matmul(Z, jnp.swapaxes(gains, -1, -2), precision=_HIGHEST)
         # a product and a sum would do, but XLA's CPU compiler (jaxlib 0.10) gets it wrong here
         value = jnp.matmul(Z, jnp.moveaxis(state.weights, 0, -1), precision=_HIGHEST)
-        # here, not where S is renewed: XLA would copy S there to have it before and after
-        floor, jitter = self.limits(state.covariance)
+        # here and behind a barrier, not where S is renewed: XLA would copy S there to have it
+        # before and after
+        diagonal = jax.lax.optimization_barrier(diagonal_of(state.covariance))
+        floor, jitter = self.limits(diagonal)
+        apart = jnp.einsum("pbm,rpm->brp", squares, diagonal, precision=_HIGHEST)
+        apart = apart / regularization[None, :, None]
+        noise = jnp.maximum(self.least_noise(apart), 1.0)
         return RLSCode(
             slot=slots,
             fresh=slots >= slot,
             floor=jnp.broadcast_to(floor, (B, *floor.shape)),
             jitter=jnp.broadcast_to(jitter, (B, *jitter.shape)),
+            noise=noise,
             gain=jnp.moveaxis(new, 2, 0),
             kernel=jnp.moveaxis(kernel, 2, 0),
             value=jnp.transpose(value, (2, 3, 0, 1)),
@@ -241,7 +262,8 @@ class RLS(Rule):
         learned = feedback.taken()[0] & (variance > 0)
         forgetting = jnp.atleast_1d(jnp.asarray(self.forgetting, dtype))[:, None]
         discount = jnp.maximum(forgetting, code.floor) * state.discount
-        root = jax.lax.rsqrt(discount + jnp.where(learned, variance, 1.0))
+        noise = code.noise * discount
+        root = jax.lax.rsqrt(noise + jnp.where(learned, variance, 1.0))
         # S_t z = (gain - Σ_u past_u gains_u) / discount
         own = jax.nn.one_hot(code.slot, self.period, dtype=dtype)[None, None]
         row = root[..., None] * (own - state.past(found))
@@ -299,7 +321,7 @@ class RLS(Rule):
         M = rows.shape[-1]
         scale = 1.0 / jnp.where(full, state.discount, 1.0)[..., None, None]
         downdate = jnp.matmul(jnp.swapaxes(rows, -1, -2), rows, precision=_HIGHEST)
-        jitter = jnp.where(learned, jitter, 0.0)[..., None, None]
+        jitter = jnp.where(learned[..., None], jitter, 0.0)[..., None, :]
         eye = jnp.eye(M, dtype=rows.dtype).reshape(*(1,) * (rows.ndim - 2), M, M)
         return {
             "covariance": scale * (state.covariance - downdate) + jitter * eye,
@@ -361,7 +383,7 @@ class RLS(Rule):
 
     def _information(self, state: RLSState) -> tuple[jax.Array, jax.Array]:
         """A = S⁻¹ (R, P, M, M), and A θ (K, R, P, M)."""
-        _, jitter = self.limits(state.covariance)
+        _, jitter = self.limits(diagonal_of(state.covariance))
         state = self._renewed(jitter, state, True)
         A = _inverse(state.covariance)
         return A, jnp.einsum("rpmn,krpn->krpm", A, state.weights, precision=_HIGHEST)
@@ -383,6 +405,11 @@ def _left(state: RLSState, code: RLSCode, found: PyTree) -> jax.Array:
     """z'S z (R, P) times the discount, with the example's own z."""
     own = jax.lax.dynamic_index_in_dim(code.kernel, code.slot, -1, keepdims=False)
     return own - state.square(found)
+
+
+def diagonal_of(S: jax.Array) -> jax.Array:
+    """The diagonal (..., M) of S (..., M, M)."""
+    return jnp.diagonal(S, axis1=-2, axis2=-1)
 
 
 @jax.jit

@@ -75,8 +75,9 @@ class RecursiveLeastSquares:
     The covariance starts at I / regularization. A factor is fixed for ``period`` rounds: the
     forgetting factor, or where these rounds could raise the trace above ``max_growth`` times the
     first one, the larger factor with which they cannot. Before that, if anything was learned, a
-    little of the identity is added, in proportion to what was forgotten or, below the first
-    trace, to the trace that the period began with.
+    little of the diagonal that the period began with is added to it, in proportion to what was
+    forgotten or, below the first trace, to what is missing from it. And an example's label has a
+    larger variance where the example is so large that rounding drowns its own.
     """
 
     forgetting: float
@@ -90,18 +91,18 @@ class RecursiveLeastSquares:
         self.covariance = np.eye(self.size) / self.regularization
         self.bound = self.max_growth * np.trace(self.covariance)
         self.learned = False
-        self.first = self.covariance.copy()
-        self.mean = 1.0
+        self.first = np.trace(self.covariance)
+        self.diagonal = np.diag(self.covariance)
 
     def begin(self, t: int) -> None:
         if t % self.period == 0:
             if self.learned:
-                lift = 5000 * (self.forgetting**-self.period - 1)
-                lift = max(lift, 8 * self.mean * (1 - self.mean))
-                self.covariance += lift * np.finfo(float).eps * self.first
+                missing = 1 - self.diagonal.sum() / self.first
+                lift = max(200 * (self.forgetting**-self.period - 1), 8 * missing)
+                self.covariance += np.diag(lift * np.finfo(float).eps * self.diagonal)
             self.learned = False
-            trace = np.trace(self.covariance)
-            self.mean = trace / np.trace(self.first)
+            self.diagonal = np.diag(self.covariance)
+            trace = self.diagonal.sum()
             self.factor = max(self.forgetting, min(1.0, trace / self.bound) ** (1 / self.period))
 
     def learn(self, z: Array, y: float) -> None:
@@ -110,7 +111,9 @@ class RecursiveLeastSquares:
         if power <= 0:
             return
         self.learned = True
-        denominator = self.factor + power
+        # features that are divided by the root of the regularization have a variance of 1
+        apart = self.diagonal @ z**2
+        denominator = self.factor * max(1.0, 2 * self.period * np.finfo(float).eps * apart) + power
         self.theta = self.theta + gain * ((y - self.theta @ z) / denominator)
         self.covariance = (self.covariance - np.outer(gain, gain) / denominator) / self.factor
 
