@@ -54,6 +54,9 @@ class Loss(abc.ABC):
 
     task: str
     """"regression" or "classification"; labels of the latter are -1 and +1."""
+    steepest: float | None = None
+    """A bound s of |L'| and of -L' f, for all f and labels of classes: so much a step of gradient
+    descent changes. None if there is none, or it is not known."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -198,6 +201,7 @@ class Logistic(Loss):
     """
 
     task = "classification"
+    steepest = 1.0
 
     def value(self, prediction: jax.Array, y: jax.Array) -> jax.Array:
         return jax.nn.softplus(-y * prediction)
@@ -215,6 +219,7 @@ class Hinge(Loss):
     """
 
     task = "classification"
+    steepest = 1.0
 
     def value(self, prediction: jax.Array, y: jax.Array) -> jax.Array:
         return jnp.maximum(1.0 - y * prediction, 0.0)

@@ -300,6 +300,15 @@ class MKL(Algorithm):
 
         return self._each(one, state.noise.variance, combination)
 
+    def reach(self, rounds: jax.Array) -> jax.Array | None:
+        each = [bank.reach(rounds) for bank in self.models]
+        if all(reach is None for reach in each):
+            return None
+        filled = (jnp.inf if reach is None else reach for reach in each)
+        sizes = [bank.num_models for bank in self.models]
+        pairs = zip(filled, sizes, strict=True)
+        return jnp.concatenate([jnp.broadcast_to(reach, (size,)) for reach, size in pairs])
+
     def _penalties(self, state: MKLState) -> tuple[jax.Array, ...]:
         """The penalties (E,) or (K, E) on the models' norms; none where none are wanted."""
         if self.aggregate.penalty is None:

@@ -20,8 +20,16 @@ the step size, or scale the inputs by :func:`jaxmkl.scaled` and the targets by
 ...     warnings.simplefilter("error")
 ...     jaxmkl.run(fast, fast.init(jax.random.key(0), num_inputs=2), X, y)
 Traceback (most recent call last):
-RuntimeWarning: run: ... update(s) met a value or a loss that was infinite or NaN: the learner
-diverges; take a smaller step size, or bring inputs and targets to the order of 1 (jaxmkl.scaled)
+RuntimeWarning: run: ... update(s) met a value or a loss that was infinite or NaN, or far larger
+than labels and steps can make it: the learner diverges; take a smaller step size, bring inputs and
+targets to the order of 1 (jaxmkl.scaled), or compute in double precision (JAX_ENABLE_X64=1)
+
+Predictions more than 8 million times as large as any label count, too. So do values of a
+classifier's models on support vectors that its steps cannot have made, even if no error shows yet:
+sums that are kept up to date round by round may lose their digits in single precision. With s for
+the largest step, |f| after n rounds is at most sqrt(n s (2 + s)), or n s where support vectors are
+removed, and four times as much counts. Both are known for kernels with k(x, x) = 1, as
+:class:`jaxmkl.Gaussian`; a vote hides such values, but not from the count.
 
 Inside your own ``jit`` there are no warnings: check ``state.nonfinite``.
 

@@ -14,6 +14,7 @@ from jaxmkl._feedback import Feedback
 from jaxmkl._types import Number, PyTree
 from jaxmkl.kernels import KernelSpace
 from jaxmkl.losses import loss_field
+from jaxmkl.models.supports.protocol import reach_of_all
 from jaxmkl.optimizers import InverseTime, Optimizer
 from jaxmkl.query import All, Query
 
@@ -87,6 +88,17 @@ class MovingKernel(Algorithm):
             "rows": jnp.zeros((self.budget, num_inputs), dtype),
             "weights": jnp.zeros((self.budget,), dtype),
         }
+
+    def reach(self, rounds: jax.Array) -> jax.Array | None:
+        """The sum of all steps, as basis functions are removed.
+
+        This is no proven bound where a kernel moves: weights that compensated for each other under
+        the old one need not do so under the new one. Far larger values are lost all the same.
+        """
+        steepest = self.loss.steepest
+        if steepest is None or not self.space.unit:
+            return None
+        return reach_of_all(jnp.asarray(self.step_size, rounds.dtype) * steepest, rounds)
 
     def _step(
         self, value: jax.Array, feedback: Feedback

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import DTypeLike
+from jax.typing import ArrayLike, DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._feedback import Feedback
@@ -71,6 +71,14 @@ class Update(Rule):
           y: the label, a number.
           norm: k(x, x) of the kernels (1, P).
         """
+
+    @property
+    def largest_step(self) -> ArrayLike | None:
+        """A bound of a step's coefficient c and of c f, where k(x, x) = 1 and labels are ±1.
+
+        By it, values that no such steps can make are noticed. None if it is not known.
+        """
+        return None
 
     @property
     def random(self) -> bool:
@@ -143,6 +151,8 @@ class Perceptron(Update):
     Array([[0., 1.]], dtype=float32)
     """
 
+    largest_step = 1.0
+
     def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
         return Step(jnp.where(y * f <= 0, y, jnp.zeros_like(f)))
 
@@ -164,6 +174,10 @@ class PassiveAggressive(Update):
 
     aggressiveness: Number = pytree.positive()
     normalized_step: bool = pytree.flag(default=True)
+
+    @property
+    def largest_step(self) -> ArrayLike:
+        return self.aggressiveness
 
     def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
         loss = _HINGE.value(f, y)
@@ -193,6 +207,12 @@ class SparsePassiveAggressive(Update):
         known = isinstance(self.alpha, float) and isinstance(self.beta, float)
         good = not known or bool(self.beta >= self.alpha)
         pytree.require(good, self, "beta", self.beta, "at least alpha")
+
+    @property
+    def largest_step(self) -> ArrayLike:
+        """Of min(η / ρ, l): where l >= α the first is η β / α, elsewhere they meet at √(η β)."""
+        product = jnp.asarray(self.step_size) * self.beta
+        return jnp.maximum(product / self.alpha, jnp.sqrt(product))
 
     def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
         loss = _HINGE.value(f, y)
@@ -235,6 +255,11 @@ class OGD(Update):
     def num_rates(self) -> int:
         return int(np.size(self.step_sizes))
 
+    @property
+    def largest_step(self) -> ArrayLike | None:
+        steepest = self.loss.steepest
+        return None if steepest is None else steepest * jnp.max(jnp.asarray(self.step_sizes))
+
     def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
         eta = jnp.atleast_1d(jnp.asarray(self.step_sizes, f.dtype))[:, None]
         decay = 1.0 - eta * jnp.asarray(self.regularization, f.dtype)
@@ -260,6 +285,11 @@ class NormalizedOGD(Update):
     step_size: Number = pytree.positive(default=0.5)
     epsilon: Number = pytree.nonnegative(default=1e-3)
     loss: Any = loss_field(default="squared")
+
+    @property
+    def largest_step(self) -> ArrayLike | None:
+        steepest = self.loss.steepest
+        return None if steepest is None else steepest * self.step_size / (1.0 + self.epsilon)
 
     def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
         eta = jnp.asarray(self.step_size, f.dtype)
