@@ -1,5 +1,7 @@
 """Learners that run away while all of their numbers are finite: counted, and warned of."""
 
+import json
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,6 +12,7 @@ import jaxmkl
 from jaxmkl import pytree, updates
 from jaxmkl.cli import main
 from jaxmkl.models import BudgetSupport, DenseSupport, SupportModels, supports
+from jaxmkl.sklearn import MKLRegressor
 from jaxmkl.streaming import _engine
 
 SMALL_PROGRAMS = True
@@ -21,9 +24,10 @@ TEXT = r"{}: {} update\(s\) met .* far larger than labels and steps can make it"
 
 
 def raker(step_size=STEP, **arguments):
-    return jaxmkl.raker(
-        KERNELS, num_features=F, step_size=step_size, regularization=0.0, **arguments
-    )
+    with pytest.warns(RuntimeWarning, match="cannot converge"):
+        return jaxmkl.raker(
+            KERNELS, num_features=F, step_size=step_size, regularization=0.0, **arguments
+        )
 
 
 @jax.jit
@@ -130,10 +134,18 @@ def test_the_command_says_so(tmp_path, capsys):
     path = tmp_path / "table.csv"
     np.savetxt(path, np.c_[rows, rows[:, 0]], "%.4f", ",", header="a,b,y", comments="")
     numbers = ["--set", "step_size=3.0", "--set", "num_features=4", "--set", "regularization=0.0"]
-    main(["run", str(path), "--learner", "raker", *numbers])
-    assert "far larger than labels and steps can make it" in " ".join(
-        "".join(capsys.readouterr()).split()
-    )
+    out = tmp_path / "out.json"
+    with pytest.warns(RuntimeWarning, match="cannot converge"):
+        main(["run", str(path), "--learner", "raker", *numbers, "--json", str(out)])
+    said, text = " ".join("".join(capsys.readouterr()).split()), "far larger than labels and steps"
+    assert text in said
+    assert any(text in note for note in json.loads(out.read_text())["notes"])
+
+
+@pytest.mark.slow
+def test_an_estimator_says_so():
+    with pytest.warns(RuntimeWarning, match="far larger than labels and steps can make it"):
+        MKLRegressor(raker(), scale=False).fit(X, LABELS)
 
 
 # --- values that steps cannot have made ----------------------------------------------------------

@@ -11,11 +11,23 @@ lies elsewhere, and problems that raise no error.
 
 ## It diverges
 
-If steps are too large, each makes the next one larger. A run counts such updates and warns. Reduce
-the step size, or scale the inputs by :func:`jaxmkl.scaled` and the targets by
-:func:`jaxmkl.wrappers.scaled_targets`. To stop at once, turn the warning into an error:
+If steps are too large, each makes the next one larger. Where it is known how large examples are, a
+learner warns when it is made:
 
->>> fast = jaxmkl.raker(jaxmkl.Gaussian([0.5, 1.0]), num_features=50, step_size=3.0)
+>>> with warnings.catch_warnings(record=True) as found:
+...     warnings.simplefilter("always")
+...     fast = jaxmkl.raker(jaxmkl.Gaussian([0.5, 1.0]), num_features=50, step_size=3.0)
+>>> print(found[0].message)
+OGD: step_sizes = 3 cannot converge: with |z|² = k(x, x) = 50 and the curvature 2 of Squared, each
+step near the minimum is larger than the one before; take 0.019996 at most
+
+That is the largest η with η (λ + L'' |z|²) <= 2. With ``feature_scale="mean"``, |z|² is 1. Numbers
+inside of ``jit`` and ``vmap``, as in a sweep, are not known then.
+
+A run counts the updates in which a learner has diverged, and warns. Reduce the step size, or scale
+the inputs by :func:`jaxmkl.scaled` and the targets by :func:`jaxmkl.wrappers.scaled_targets`. To
+stop at once, turn the warning into an error:
+
 >>> with warnings.catch_warnings():
 ...     warnings.simplefilter("error")
 ...     jaxmkl.run(fast, fast.init(jax.random.key(0), num_inputs=2), X, y)
@@ -120,7 +132,7 @@ where a stream is continued:
 A state fits the learner that made it, and learners with the same shapes. A step size may change;
 with another number of features, kernels or parts, start again:
 
->>> slower = jaxmkl.raker(jaxmkl.Gaussian([0.5, 1.0]), num_features=50, step_size=0.1)
+>>> slower = jaxmkl.raker(jaxmkl.Gaussian([0.5, 1.0]), num_features=50, step_size=0.001)
 >>> jax.jit(slower.predict)(state, X[0])
 Prediction(value=..., query=Array(True, dtype=bool), score=..., variance=None, ...)
 >>> jaxmkl.raker(num_features=50).predict(state, X[0])

@@ -17,6 +17,7 @@ from jaxmkl.losses import loss_field
 from jaxmkl.models.supports.protocol import reach_of_all
 from jaxmkl.optimizers import InverseTime, Optimizer
 from jaxmkl.query import All, Query
+from jaxmkl.updates.first_order import warn_of_step_size
 
 
 @pytree.dataclass
@@ -61,6 +62,9 @@ class MovingKernel(Algorithm):
 
     Raises:
       ValueError: for an argument outside its range.
+
+    Warns:
+      RuntimeWarning: for a step size that cannot converge (:class:`jaxmkl.updates.OGD`).
     """
 
     space: KernelSpace = pytree.part(
@@ -75,6 +79,11 @@ class MovingKernel(Algorithm):
     )
     loss: Any = loss_field(default="hinge")
     query: Query = pytree.part(Query, "a query, as jaxmkl.query.Margin(0.1)", default=All())
+
+    def __post_init__(self) -> None:
+        if self.space.unit:
+            name = f"{type(self).__name__}: step_size"
+            warn_of_step_size(name, self.step_size, self.loss, 1.0)
 
     def _start(
         self, frame: dict, key: jax.Array, num_inputs: int, dtype: DTypeLike

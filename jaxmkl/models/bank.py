@@ -85,6 +85,10 @@ class Bank(abc.ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} must define variances")
 
+    def warn_of_steps(self) -> None:
+        """Warn of step sizes that cannot converge, where it is known how large examples are."""
+        return
+
     def reach(self, rounds: jax.Array) -> jax.Array | None:
         """How large values of classifiers can be after so many rounds, (E,) or a number.
 

@@ -96,6 +96,10 @@ class SupportModels(Bank):
         proposal = Proposal(learned, coefficient, decay, draw)
         return self.store.update(state, self.kernels, in_store, of_store, proposal)
 
+    def warn_of_steps(self) -> None:
+        if any(self.kernels.unit):
+            self.rule.warn_of_steps(1.0)
+
     def reach(self, rounds: jax.Array) -> jax.Array | None:
         step, unit = self.rule.largest_step, np.asarray(self.kernels.unit)
         if step is None or not unit.any():
