@@ -29,6 +29,11 @@ from jaxmkl.losses import HasLoss
 from jaxmkl.query import Forecast, Query
 
 COUNTERS = "round", "invalid", "outlying", "nonfinite"
+RUNAWAY = 2.0**23
+"""A prediction this many times as large as any label is lost: in float32, whose numbers there are
+one label apart, their difference keeps no digit of the label."""
+ROUNDED = 4.0
+"""A model's value this many times as large as its steps can make it is no sum of such steps."""
 
 
 @pytree.dataclass
@@ -45,7 +50,10 @@ class State:
     """Examples refused because the label was far beyond all before, int32; ``invalid`` counts
     them too."""
     nonfinite: Array
-    """Labelled rounds with a value or loss infinite or NaN, int32: it diverges. And all rounds of
+    """Labelled rounds in which it diverges, int32: a value or the loss is infinite or NaN; or the
+    prediction is more than 2^23 times as large as any label so far, where labels of classes have
+    the size 1 and count for kernels with k(x, x) = 1 alone; or a classifier's model has a value
+    four times as large as its steps can make it (:meth:`Algorithm.reach`). And all rounds count of
     a learner that has a number out of its declared range, as an optimiser may make one."""
     magnitudes: PyTree
     """Magnitudes of the labels so far, by which the next one is judged; () for classes."""
@@ -142,6 +150,15 @@ class Algorithm(HasLoss, Learner):
         """The state after a block with these codes; rounds below ``state.round`` are over."""
         return state
 
+    def reach(self, rounds: Array) -> Array | None:
+        """How large values f_e of a classifier's models can be after so many rounds.
+
+        This is in exact arithmetic: values far beyond it are lost to rounding. It is a number or
+        (E,), infinite for models of which it is not known, and None where none is known.
+        ``rounds`` is a number, of the dtype wanted.
+        """
+        return None
+
     def loss_value(self, prediction: Array, y: Array) -> Array:
         """The loss of a prediction, the sum over its outputs."""
         loss = self.loss.value(prediction, y)
@@ -189,16 +206,46 @@ class Algorithm(HasLoss, Learner):
     def await_label(self, state: PyTree, query: Array) -> PyTree:
         return state.replace(query=self.query.await_label(state.query, query))
 
-    def _judged(self, forecast: Forecast, y: Array, seen: Array, asked: Array) -> tuple:
-        """Whether an example is learned from, whether it is not refused, whether f diverges."""
+    def _judged(self, y: Array, seen: Array, asked: Array) -> tuple[Array, Array]:
+        """Whether an example is learned from, and whether it is not refused."""
         known = jnp.all(jnp.isfinite(y))
-        learns, counted = seen & asked & known, seen & (known | ~asked)
-        return learns, counted, self._diverges(forecast.value, forecast.values, y, learns)
+        return seen & asked & known, seen & (known | ~asked)
 
-    def _diverges(self, value: Array, values: Array, y: Array, learns: Array) -> Array:
-        """Whether there is a label to learn from, and a value or the loss is not finite."""
+    def _diverges(
+        self, value: Array, values: Array, y: Array, learns: Array, since: Array
+    ) -> Array:
+        """Whether there is a label to learn from, and the learner has run away from labels.
+
+        Args:
+          since: the largest label before this one, of each output; for classes the number of
+            rounds before this one.
+        """
+        finite, reach = jnp.finfo(values.dtype).max, None
+        most: Array | float
+        if self.task == "classification":
+            most = RUNAWAY if self._unit else jnp.inf
+            reach = self.reach(since.astype(values.dtype))
+        else:  # labels that were all 0 have no size
+            largest = jnp.maximum(since, jnp.abs(y))
+            most = jnp.where(largest > 0, RUNAWAY * largest, jnp.inf)
+        # NaN is not below any bound, and what is infinite is above all of them
+        bound = finite if reach is None else jnp.minimum(ROUNDED * reach, finite)
         loss = self.loss_value(value, jnp.where(learns, y, 0.0))
-        return learns & ~(jnp.all(jnp.isfinite(values)) & jnp.isfinite(loss))
+        good = jnp.all(jnp.abs(values) <= bound) & jnp.isfinite(loss)
+        return learns & ~(good & jnp.all(jnp.abs(value) <= most))
+
+    def _since(self, state: State) -> Array:
+        """What :meth:`_diverges` compares with, of a round that begins with this state."""
+        return state.magnitudes.largest if state.magnitudes else state.round
+
+    @property
+    def _unit(self) -> bool:
+        """Whether all of its kernels have k(x, x) = 1.
+
+        With others, as polynomials, a perceptron is sound at values of any size.
+        """
+        kernels = kernels_in(self)
+        return bool(kernels) and all(all(kernel.unit) for kernel in kernels)
 
     def predict_code(self, state: PyTree, code: Code) -> tuple[Prediction, PyTree]:
         predicted = self.predict_own(state, code.own)
@@ -229,7 +276,9 @@ class Algorithm(HasLoss, Learner):
         # what is too large to be believed is refused like NaN; classes are all believed
         far = magnitudes.beyond(y) & seen & asked if magnitudes else jnp.zeros((), bool)
         given, y, far = y, jnp.where(far, jnp.nan, y), jnp.any(far)
-        learns, counted, diverging = self._judged(forecast, y, seen, asked)
+        learns, counted = self._judged(y, seen, asked)
+        since = self._since(state)
+        diverging = self._diverges(forecast.value, forecast.values, y, learns, since)
         feedback = Feedback(jnp.where(learns, y, 0.0), learns, seen, present)
         after = self.update_own(state, code.own, own, feedback).replace(
             round=count_on(state.round, present),
@@ -256,14 +305,15 @@ class Algorithm(HasLoss, Learner):
         asked = prediction.query & present
         after, learns = self._updated_code(state, code, aux, y, asked, present)
         output = self._output(state, prediction, None, asked)
-        return after.replace(nonfinite=state.nonfinite), (output, aux[0].values, learns)
+        left = output, aux[0].values, learns, self._since(state)
+        return after.replace(nonfinite=state.nonfinite), left
 
     def judge(self, state: PyTree, left: PyTree, y: Array) -> tuple[PyTree, Output]:
-        outputs, values, learns = left
+        outputs, values, learns, since = left
         state, outputs = super().judge(state, outputs, y)
         read = jax.vmap(lambda y: self._label(state, y))(y)
         # where a label is learned, the value is the one predicted
-        diverging = jax.vmap(self._diverges)(outputs.prediction, values, read, learns)
+        diverging = jax.vmap(self._diverges)(outputs.prediction, values, read, learns, since)
         total = jnp.sum(diverging, dtype=jnp.int32)
         return state.replace(nonfinite=state.nonfinite + total), outputs
 

@@ -1,5 +1,7 @@
 """Checks of rows, dtypes and states."""
 
+import inspect
+import warnings
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Protocol, TypeVar
@@ -34,6 +36,14 @@ def refuse_unless(condition: object, text: str) -> None:
     """Raise a ``ValueError`` with this text unless the condition holds."""
     if not condition:
         raise ValueError(text)
+
+
+def warn_outside(text: str) -> None:
+    """Give a ``RuntimeWarning`` that names the line outside of this package that led to it."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("jaxmkl."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, RuntimeWarning, stacklevel=level if frame else 2)
 
 
 def refuse_masked(name: str, array: object) -> None:

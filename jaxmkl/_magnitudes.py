@@ -26,6 +26,11 @@ class Magnitudes(NamedTuple):
     levels: jax.Array
     """The numbers [a, b], (2,) or (2, K), in one array, as two are slower in a scan."""
 
+    @property
+    def largest(self) -> jax.Array:
+        """The largest magnitude learned a, a number or (K,)."""
+        return self.levels[0]
+
     @classmethod
     def none(cls, num_outputs: int | None, dtype: DTypeLike) -> "Magnitudes":
         """The magnitudes before the first label."""

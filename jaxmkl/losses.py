@@ -54,6 +54,13 @@ class Loss(abc.ABC):
 
     task: str
     """"regression" or "classification"; labels of the latter are -1 and +1."""
+    curvature: float | None = None
+    """The largest second derivative L'' by the prediction: from it follows the largest step size
+    that converges. None if there is none, as at a kink, or it is not known."""
+    steepest: float | None = None
+    """A bound of |L'| and of -L' f for all f, with labels of classes: it limits what steps of
+    gradient descent can make of f, so that values beyond that are noticed. None if there is none,
+    or it is not known."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -79,6 +86,7 @@ class Squared(Loss):
     """
 
     task = "regression"
+    curvature = 2.0
 
     def value(self, prediction: jax.Array, y: jax.Array) -> jax.Array:
         return (prediction - y) ** 2
@@ -113,6 +121,7 @@ class Huber(Loss):
 
     threshold: Number = pytree.positive(default=1.0)
     task = "regression"
+    curvature = 2.0
 
     def value(self, prediction: jax.Array, y: jax.Array) -> jax.Array:
         residual = prediction - y
@@ -198,6 +207,8 @@ class Logistic(Loss):
     """
 
     task = "classification"
+    curvature = 0.25
+    steepest = 1.0
 
     def value(self, prediction: jax.Array, y: jax.Array) -> jax.Array:
         return jax.nn.softplus(-y * prediction)
@@ -215,6 +226,7 @@ class Hinge(Loss):
     """
 
     task = "classification"
+    steepest = 1.0
 
     def value(self, prediction: jax.Array, y: jax.Array) -> jax.Array:
         return jnp.maximum(1.0 - y * prediction, 0.0)

@@ -128,6 +128,9 @@ class MKL(Algorithm):
         mistakes, or a rule for classes, in regression; several outputs of models with supports
         (:func:`jaxmkl.wrappers.one_vs_rest`); a penalty on norms that models do not know.
 
+    Warns:
+      RuntimeWarning: for step sizes that cannot converge (:class:`jaxmkl.updates.OGD`).
+
     >>> import jax, jaxmkl
     >>> kernels = jaxmkl.Gaussian([0.3, 1.0, 3.0])
     >>> on_features = jaxmkl.models.FeatureModels(kernels, jaxmkl.updates.PassiveAggressive(0.1))
@@ -169,6 +172,8 @@ class MKL(Algorithm):
             wanted += "on features by rules of first order do"
             good = all(bank.has_norms for bank in self.models)
             pytree.require(good, self, "aggregate", self.aggregate, wanted)
+        for bank in self.models:
+            bank.warn_of_steps()
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -299,6 +304,15 @@ class MKL(Algorithm):
             return noise * within + between
 
         return self._each(one, state.noise.variance, combination)
+
+    def reach(self, rounds: jax.Array) -> jax.Array | None:
+        each = [bank.reach(rounds) for bank in self.models]
+        if all(reach is None for reach in each):
+            return None
+        filled = (jnp.inf if reach is None else reach for reach in each)
+        sizes = [bank.num_models for bank in self.models]
+        pairs = zip(filled, sizes, strict=True)
+        return jnp.concatenate([jnp.broadcast_to(reach, (size,)) for reach, size in pairs])
 
     def _penalties(self, state: MKLState) -> tuple[jax.Array, ...]:
         """The penalties (E,) or (K, E) on the models' norms; none where none are wanted."""

@@ -261,9 +261,10 @@ def test_bad_values_on_an_accelerator_are_named():
 
 def test_what_a_block_works_out_at_its_end_is_that_of_its_rounds():
     """Losses, also of labels that are missing, and rounds in which the learner diverges."""
-    learner = jaxmkl.raker(
-        jaxmkl.Gaussian((0.5, 2.0)), num_features=4, step_size=1e9, regularization=0.0
-    )
+    with pytest.warns(RuntimeWarning, match="cannot converge"):
+        learner = jaxmkl.raker(
+            jaxmkl.Gaussian((0.5, 2.0)), num_features=4, step_size=1e9, regularization=0.0
+        )
     X = jax.random.normal(jax.random.key(0), (50, 3))
     y = X[:, 1].at[7].set(jnp.nan)
     plan = _engine.plan_of("run", learner, 8, everything)

@@ -59,7 +59,7 @@ def test_a_bare_name_is_in_the_working_directory(tmp_path, monkeypatch):
 def test_saving_again_replaces(path):
     learner = small()
     jaxmkl.save(path, learner, learner.init(jax.random.key(0), NUM_INPUTS))
-    other = small(step_size=0.5)
+    other = small(step_size=0.2)
     state = after_a_while(other)
     jaxmkl.save(path, other, state)
     assert_same(jaxmkl.load(path), (other, state))

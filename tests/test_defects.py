@@ -118,7 +118,8 @@ def test_data_of_the_enclosing_scope(module, loss):
 
 @pytest.mark.slow
 def test_divergence_is_reported():
-    learner = jaxmkl.raker(KERNELS, num_features=50, step_size=3.0)
+    with pytest.warns(RuntimeWarning, match="step_sizes = 3 cannot converge"):
+        learner = jaxmkl.raker(KERNELS, num_features=50, step_size=3.0)
     X = np.random.default_rng(0).normal(size=(60, NUM_INPUTS)).astype(np.float32)
     y = X[:, 0]
     message = r"{}: \d+ update\(s\) met a value or a loss that was infinite or NaN.*smaller step"

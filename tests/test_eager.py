@@ -114,7 +114,7 @@ def test_a_method_compiles_once_whatever_its_numbers_are_in(method, compiled):
     start = begun(learner)
     call = calls(learner, start)[method]
     result = call(X[3], 1.0)
-    other = jaxmkl.label_budget(jaxmkl.amkl(KERNELS, num_features=4, step_size=0.3), 5)
+    other = jaxmkl.label_budget(jaxmkl.amkl(KERNELS, num_features=4, step_size=0.2), 5)
     later = begun(other, 12)
     given = [[1, 2, 3], (1.0, 2.0, 3.0), np.array([1, 2, 3]), X[3].astype(float), jnp.ones(D)]
     labels = 1, np.float64(1.0), True, np.ones(1), jnp.float32(1.0)

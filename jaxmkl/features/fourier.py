@@ -125,7 +125,7 @@ class FourierFeatures(FeatureMap):
         return 2 * self.num_features
 
     @property
-    def squared_norm(self) -> float:
+    def squared_norm(self) -> float:  # type: ignore[override]
         """|z(x)|², the same for every x."""
         return float(self.num_features) if self.scale == "sum" else 1.0
 

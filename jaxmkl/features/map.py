@@ -33,6 +33,8 @@ class FeatureMap(abc.ABC):
 
     sequential = False
     """Whether features of an example depend on the examples before it in the block."""
+    squared_norm: float | None = None
+    """|z_p(x)|² where it is known to be the same for every x and p, or None."""
     period: int | None = None
     """Rounds between two changes of the map when a block is closed; blocks divide it. None where
     closing a block changes nothing."""

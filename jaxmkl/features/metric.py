@@ -70,6 +70,11 @@ class MetricFeatures(FeatureMap):
         """That of the map inside."""
         return self.features.period
 
+    @property
+    def squared_norm(self) -> float | None:  # type: ignore[override]
+        """That of the map inside."""
+        return self.features.squared_norm
+
     def num_coordinates(self, num_inputs: int) -> int:
         return self.features.num_coordinates(num_inputs)
 

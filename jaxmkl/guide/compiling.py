@@ -28,7 +28,7 @@ True
 
 **Numbers are not compiled in**: step sizes, bandwidths, rates, states and data are arguments.
 
->>> other = jaxmkl.raker(jaxmkl.Gaussian([0.3, 2.0]), num_features=10, step_size=0.1)
+>>> other = jaxmkl.raker(jaxmkl.Gaussian([0.3, 2.0]), num_features=10, step_size=0.05)
 >>> compilations(lambda: jaxmkl.run(other, state, X[:100], y[:100]))
 0
 

@@ -57,7 +57,8 @@ differentiated like those of a kernel.
 LogCosh()
 
 Every rule of gradient descent, every aggregate and every recipe with a ``loss`` takes it; labels
-of classes are -1 and +1.
+of classes are -1 and +1. If you know a bound of its second derivative, here 1, say it as
+``curvature = 1.0``: then learners warn of step sizes that cannot converge.
 
 ## An update rule
 

@@ -11,17 +11,37 @@ lies elsewhere, and problems that raise no error.
 
 ## It diverges
 
-If steps are too large, each makes the next one larger. A run counts such updates and warns. Reduce
-the step size, or scale the inputs by :func:`jaxmkl.scaled` and the targets by
-:func:`jaxmkl.wrappers.scaled_targets`. To stop at once, turn the warning into an error:
+If steps are too large, each makes the next one larger. Where it is known how large examples are, a
+learner warns when it is made:
 
->>> fast = jaxmkl.raker(jaxmkl.Gaussian([0.5, 1.0]), num_features=50, step_size=3.0)
+>>> with warnings.catch_warnings(record=True) as found:
+...     warnings.simplefilter("always")
+...     fast = jaxmkl.raker(jaxmkl.Gaussian([0.5, 1.0]), num_features=50, step_size=3.0)
+>>> print(found[0].message)
+OGD: step_sizes = 3 cannot converge: with |z|² = k(x, x) = 50 and the curvature 2 of Squared, each
+step near the minimum is larger than the one before; take 0.019996 at most
+
+That is the largest η with η (λ + L'' |z|²) <= 2. With ``feature_scale="mean"``, |z|² is 1. Numbers
+inside of ``jit`` and ``vmap``, as in a sweep, are not known then.
+
+A run counts the updates in which a learner has diverged, and warns. Reduce the step size, or scale
+the inputs by :func:`jaxmkl.scaled` and the targets by :func:`jaxmkl.wrappers.scaled_targets`. To
+stop at once, turn the warning into an error:
+
 >>> with warnings.catch_warnings():
 ...     warnings.simplefilter("error")
 ...     jaxmkl.run(fast, fast.init(jax.random.key(0), num_inputs=2), X, y)
 Traceback (most recent call last):
-RuntimeWarning: run: ... update(s) met a value or a loss that was infinite or NaN: the learner
-diverges; take a smaller step size, or bring inputs and targets to the order of 1 (jaxmkl.scaled)
+RuntimeWarning: run: ... update(s) met a value or a loss that was infinite or NaN, or far larger
+than labels and steps can make it: the learner diverges; take a smaller step size, bring inputs and
+targets to the order of 1 (jaxmkl.scaled), or compute in double precision (JAX_ENABLE_X64=1)
+
+Predictions more than 8 million times as large as any label count, too. So do values of a
+classifier's models on support vectors that its steps cannot have made, even if no error shows yet:
+sums that are kept up to date round by round may lose their digits in single precision. With s for
+the largest step, |f| after n rounds is at most sqrt(n s (2 + s)), or n s where support vectors are
+removed, and four times as much counts. Both are known for kernels with k(x, x) = 1, as
+:class:`jaxmkl.Gaussian`; a vote hides such values, but not from the count.
 
 Inside your own ``jit`` there are no warnings: check ``state.nonfinite``.
 
@@ -112,7 +132,7 @@ where a stream is continued:
 A state fits the learner that made it, and learners with the same shapes. A step size may change;
 with another number of features, kernels or parts, start again:
 
->>> slower = jaxmkl.raker(jaxmkl.Gaussian([0.5, 1.0]), num_features=50, step_size=0.1)
+>>> slower = jaxmkl.raker(jaxmkl.Gaussian([0.5, 1.0]), num_features=50, step_size=0.001)
 >>> jax.jit(slower.predict)(state, X[0])
 Prediction(value=..., query=Array(True, dtype=bool), score=..., variance=None, ...)
 >>> jaxmkl.raker(num_features=50).predict(state, X[0])

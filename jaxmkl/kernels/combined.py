@@ -34,6 +34,10 @@ class KernelDictionary(WithSpectraOfParts):
         return tuple(mark for kernel in self.kernels for mark in kernel.exponential)
 
     @property
+    def unit(self) -> tuple[bool, ...]:
+        return tuple(mark for kernel in self.kernels for mark in kernel.unit)
+
+    @property
     def families(self) -> tuple[Kernel, ...]:
         return tuple(family for kernel in self.kernels for family in kernel.families)
 

@@ -63,10 +63,11 @@ class Kernel(abc.ABC):
 
     The other methods follow from these two. A kernel that can do better may define
     ``column_codes`` (codes of one kernel a column) and ``families`` (parts of a stack that share
-    their work); one whose parameters require some number of inputs, ``require_inputs``; one that
-    is shift-invariant, ``spectral_scale`` and ``frequencies``, for random features. Combinations
-    by ``+``, ``*``, ``on`` and :class:`jaxmkl.kernels.KernelDictionary` call these methods of
-    their parts.
+    their work); one with k(x, x) = 1, ``unit``, so that classifiers that run away are noticed; one
+    whose parameters require some number of inputs, ``require_inputs``; one that is
+    shift-invariant, ``spectral_scale`` and ``frequencies``, for random features. Combinations by
+    ``+``, ``*``, ``on`` and :class:`jaxmkl.kernels.KernelDictionary` call these methods of their
+    parts.
     """
 
     __array_ufunc__ = None  # NumPy scalars leave their product to the kernel
@@ -80,6 +81,14 @@ class Kernel(abc.ABC):
     def exponential(self) -> tuple[bool, ...]:
         """For each of the P kernels: whether it is exp(-u) and its code is u."""
         return (False,) * self.num_kernels
+
+    @property
+    def unit(self) -> tuple[bool, ...]:
+        """For each of the P kernels: whether it is known that k(x, x) = 1 for all x.
+
+        By default of those with a known spectrum, as Fourier features are those of such a kernel.
+        """
+        return (not self.without_spectrum,) * self.num_kernels
 
     @property
     def families(self) -> tuple["Kernel", ...]:
@@ -226,6 +235,11 @@ class Product(WithSpectraOfParts, _Combined):
         return tuple(np.all(marks, axis=0).tolist())
 
     @property
+    def unit(self) -> tuple[bool, ...]:
+        marks = np.broadcast_arrays(*(kernel.unit for kernel in self.kernels))
+        return tuple(np.all(marks, axis=0).tolist())
+
+    @property
     def families(self) -> tuple[Kernel, ...]:
         """Products of the factors' families, if these are of the same sizes."""
         families = [kernel.families for kernel in self.kernels]
@@ -309,6 +323,10 @@ class OnColumns(Kernel):
     @property
     def exponential(self) -> tuple[bool, ...]:
         return self.kernel.exponential
+
+    @property
+    def unit(self) -> tuple[bool, ...]:
+        return self.kernel.unit
 
     @property
     def families(self) -> tuple[Kernel, ...]:

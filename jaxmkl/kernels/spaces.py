@@ -33,6 +33,11 @@ class KernelSpace(abc.ABC):
     def num_starts(self) -> int:
         """Number of kernels that a search may start from."""
 
+    @property
+    def unit(self) -> bool:
+        """Whether it is known that all of its kernels have k(x, x) = 1."""
+        return False
+
     @abc.abstractmethod
     def init(self, index: jax.Array, num_inputs: int, dtype: DTypeLike) -> PyTree:
         """Coordinates of the start with this ``index``."""
@@ -93,6 +98,10 @@ class GaussianWidths(KernelSpace):
     @property
     def num_starts(self) -> int:
         return np.size(self.start)
+
+    @property
+    def unit(self) -> bool:
+        return True
 
     def init(self, index: jax.Array, num_inputs: int, dtype: DTypeLike) -> jax.Array:
         start = jnp.atleast_1d(jnp.asarray(self.start, dtype))[index]
@@ -160,6 +169,10 @@ class KernelBox(KernelSpace):
     @property
     def num_starts(self) -> int:
         return self.start.num_kernels
+
+    @property
+    def unit(self) -> bool:
+        return all(self.start.unit)
 
     def init(self, index: jax.Array, num_inputs: int, dtype: DTypeLike) -> PyTree:
         def chosen(leaf: ArrayLike) -> jax.Array:

@@ -168,6 +168,9 @@ class Aligned(Algorithm):
         pairs = self._store.close(state.pairs, self._kernels, codes[1], state.round, False)
         return state.replace(models=models, pairs=pairs)
 
+    def reach(self, rounds: jax.Array) -> jax.Array | None:
+        return self.models.reach(rounds)
+
     def capacity(self, state: AlignedState) -> int | None:
         return self.models.capacity(state.models)
 

@@ -14,8 +14,10 @@ from jaxmkl._feedback import Feedback
 from jaxmkl._types import Number, PyTree
 from jaxmkl.kernels import KernelSpace
 from jaxmkl.losses import loss_field
+from jaxmkl.models.supports.protocol import reach_of_all
 from jaxmkl.optimizers import InverseTime, Optimizer
 from jaxmkl.query import All, Query
+from jaxmkl.updates.first_order import warn_of_step_size
 
 
 @pytree.dataclass
@@ -60,6 +62,9 @@ class MovingKernel(Algorithm):
 
     Raises:
       ValueError: for an argument outside its range.
+
+    Warns:
+      RuntimeWarning: for a step size that cannot converge (:class:`jaxmkl.updates.OGD`).
     """
 
     space: KernelSpace = pytree.part(
@@ -75,6 +80,11 @@ class MovingKernel(Algorithm):
     loss: Any = loss_field(default="hinge")
     query: Query = pytree.part(Query, "a query, as jaxmkl.query.Margin(0.1)", default=All())
 
+    def __post_init__(self) -> None:
+        if self.space.unit:
+            name = f"{type(self).__name__}: step_size"
+            warn_of_step_size(name, self.step_size, self.loss, 1.0)
+
     def _start(
         self, frame: dict, key: jax.Array, num_inputs: int, dtype: DTypeLike
     ) -> dict[str, Any]:
@@ -87,6 +97,17 @@ class MovingKernel(Algorithm):
             "rows": jnp.zeros((self.budget, num_inputs), dtype),
             "weights": jnp.zeros((self.budget,), dtype),
         }
+
+    def reach(self, rounds: jax.Array) -> jax.Array | None:
+        """The sum of all steps, as basis functions are removed.
+
+        This is no proven bound where a kernel moves: weights that compensated for each other under
+        the old one need not do so under the new one. Far larger values are lost all the same.
+        """
+        steepest = self.loss.steepest
+        if steepest is None or not self.space.unit:
+            return None
+        return reach_of_all(jnp.asarray(self.step_size, rounds.dtype) * steepest, rounds)
 
     def _step(
         self, value: jax.Array, feedback: Feedback

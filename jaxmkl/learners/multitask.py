@@ -247,7 +247,8 @@ class MultiTask(TaskBlocks):
             asked = self.query.ask(query, score, noise) & usable
             if most is not None:
                 asked = asked & (count < most)
-            learns, counted, diverging = self._judged(forecast, y, usable, asked)
+            learns, counted = self._judged(y, usable, asked)
+            diverging = self._diverges(forecast.value, forecast.values, y, learns, state.round)
             query = self._queried(query, forecast, learns, counted, jnp.where(learns, y, 0.0))
             after = query, count + asked.astype(jnp.int32)
             return after, (asked, learns, counted, diverging)

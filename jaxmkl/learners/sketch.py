@@ -99,6 +99,7 @@ class HypothesisSketch(MovingKernel):
     gradients: str = pytree.choice("prediction", "sketches", default="prediction")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         s = self.num_sampled
         pytree.require(s <= self.budget, self, "num_sampled", s, "an integer from 1 to budget")
 

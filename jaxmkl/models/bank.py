@@ -85,6 +85,18 @@ class Bank(abc.ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} must define variances")
 
+    def warn_of_steps(self) -> None:
+        """Warn of step sizes that cannot converge, where it is known how large examples are."""
+        return
+
+    def reach(self, rounds: jax.Array) -> jax.Array | None:
+        """How large values of classifiers can be after so many rounds, (E,) or a number.
+
+        This is in exact arithmetic. It is infinite for models of which it is not known, and None
+        where none is known.
+        """
+        return None
+
     def squared_norms(self, state: PyTree) -> jax.Array:
         """|f_e|² (E,) or (K, E) of the models, those of a bank that ``has_norms``."""
         raise NotImplementedError(f"{type(self).__name__} must define squared_norms")

@@ -134,6 +134,9 @@ class MetricBank(Bank):
     def all_rules(self) -> tuple[Rule, ...]:
         return self.bank.all_rules
 
+    def warn_of_steps(self) -> None:
+        self.bank.warn_of_steps()
+
     @property
     def random(self) -> bool:
         return self.bank.random

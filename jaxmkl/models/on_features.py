@@ -119,6 +119,11 @@ class FeatureModels(Bank):
     def has_norms(self) -> bool:
         return all(rule.has_norms for rule in self.rules)
 
+    def warn_of_steps(self) -> None:
+        norm = self.features.squared_norm
+        for rule in self.rules if norm is not None else ():
+            rule.warn_of_steps(norm)
+
     @property
     def random(self) -> bool:
         return any(rule.random for rule in self.rules)

@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
@@ -94,6 +95,17 @@ class SupportModels(Bank):
         learned = taken & (coefficient != 0) & jnp.isfinite(coefficient)
         proposal = Proposal(learned, coefficient, decay, draw)
         return self.store.update(state, self.kernels, in_store, of_store, proposal)
+
+    def warn_of_steps(self) -> None:
+        if any(self.kernels.unit):
+            self.rule.warn_of_steps(1.0)
+
+    def reach(self, rounds: jax.Array) -> jax.Array | None:
+        step, unit = self.rule.largest_step, np.asarray(self.kernels.unit)
+        if step is None or not unit.any():
+            return None
+        reach = self.store.reach(jnp.asarray(step, rounds.dtype), rounds)
+        return None if reach is None else jnp.where(unit, reach, jnp.inf)
 
     def close(self, state: PyTree, codes: tuple, round: jax.Array) -> PyTree:
         decays = traits(self.rule).decays

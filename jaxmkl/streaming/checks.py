@@ -339,8 +339,10 @@ def _has_context(learner: Learner, num_inputs: int) -> bool:
 
 
 TROUBLES = {
-    "nonfinite": "update(s) met a value or a loss that was infinite or NaN: the learner diverges; "
-    "take a smaller step size, or bring inputs and targets to the order of 1 (jaxmkl.scaled)",
+    "nonfinite": "update(s) met a value or a loss that was infinite or NaN, or far larger than "
+    "labels and steps can make it: the learner diverges; take a smaller step size, bring inputs "
+    "and targets to the order of 1 (jaxmkl.scaled), or compute in double precision "
+    "(JAX_ENABLE_X64=1)",
     "outlying": "label(s) were more than a hundred times as large as all before, and were not "
     "learned; mend them, or let jaxmkl.wrappers.scaled_targets(learner, clip=5.0) tame them",
 }

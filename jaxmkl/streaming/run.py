@@ -173,10 +173,13 @@ def run(
         kernel, or on a device for which this version of JAX makes none.
 
     Warns:
-      RuntimeWarning: when a model's value or the loss was infinite or NaN: the learner diverges;
-        or when labels were more than a hundred times as large as all before, which no learner of
-        numbers believes at once (``state.outlying`` counts them among those refused); or when all
-        inputs are constant, or those of a column differ by so little that their squares vanish.
+      RuntimeWarning: when the learner diverges (``state.nonfinite`` counts the rounds): a model's
+        value or the loss was infinite or NaN, a prediction more than 8 million times as large as
+        any label, or the value of a classifier's model far larger than its steps can make it; the
+        last two of classes only where k(x, x) = 1 is known. Or when labels were more than a
+        hundred times as large as all before, which no learner of numbers believes at once
+        (``state.outlying`` counts them among those refused); or when all inputs are constant, or
+        those of a column differ by so little that their squares vanish.
 
     >>> import jaxmkl
     >>> learner, X = jaxmkl.raker(), jax.random.normal(jax.random.key(0), (500, 3))

@@ -24,12 +24,13 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import DTypeLike
+from jax.typing import ArrayLike, DTypeLike
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._checks import warn_outside
 from jaxmkl._feedback import Feedback
 from jaxmkl._types import Number, Numbers, PyTree
-from jaxmkl.losses import Hinge, loss_field
+from jaxmkl.losses import Hinge, Loss, loss_field
 from jaxmkl.updates.rule import Rule
 from jaxmkl.updates.weights import beside_weights, squared_norms_of, values_of
 
@@ -71,6 +72,14 @@ class Update(Rule):
           y: the label, a number.
           norm: k(x, x) of the kernels (1, P).
         """
+
+    @property
+    def largest_step(self) -> ArrayLike | None:
+        """A bound of a step's coefficient c and of c f, where k(x, x) = 1 and labels are ±1.
+
+        By it, values that no such steps can make are noticed. None if it is not known.
+        """
+        return None
 
     @property
     def random(self) -> bool:
@@ -128,6 +137,43 @@ def traits(update: Update) -> Traits:
     return Traits(step.decay is not None, step.probability is not None)
 
 
+_SLACK = 1e-4
+"""The share by which rounding may take a step size beyond the largest."""
+
+
+def warn_of_step_size(
+    owner: str, step_size: Numbers, loss: Loss, norm: float, pull: Number | None = None
+) -> None:
+    """Warn of step sizes by which gradient descent moves away from the minimum of a loss.
+
+    Where all examples have k(x, x) = k, and L'' is the curvature of the loss at its minimum, a
+    step η on an example multiplies its distance from the minimum by 1 - η L'' k, and with a
+    penalty λ, or normalised by ε + k, by
+
+        1 - η (λ + L'' k)      or      1 - η L'' k / (ε + k)
+
+    Below -1 each step is larger than the one before. Nothing is said of numbers that are not known
+    yet, as inside a trace, and of losses whose curvature is not known.
+
+    Args:
+      owner: the class and the name of the argument.
+      step_size: η, or several, of which the largest counts.
+      norm: k.
+      pull: the factor of η above, where it is not L'' k.
+    """
+    if loss.curvature is None or isinstance(step_size, jax.core.Tracer):
+        return
+    pull = loss.curvature * norm if pull is None else pull
+    if isinstance(pull, jax.core.Tracer):
+        return
+    eta, most = float(np.max(np.asarray(step_size, float))), 2.0 / float(pull)
+    if eta > most * (1.0 + _SLACK):
+        text = f"{owner} = {eta:.6g} cannot converge: with |z|² = k(x, x) = {norm:.6g} and the "
+        text += f"curvature {loss.curvature:.6g} of {type(loss).__name__}, each step near the "
+        text += f"minimum is larger than the one before; take {most:.6g} at most"
+        warn_outside(text)
+
+
 def _passive(loss: jax.Array, norm: jax.Array, normalized: bool) -> jax.Array:
     """The step l / k that makes the loss zero; l where steps are not normalised."""
     # a zero input has k = 0 by polynomials: no step helps, and the aggressiveness bounds it
@@ -142,6 +188,8 @@ class Perceptron(Update):
     >>> Perceptron().step(f, jnp.array(1.0), norm).coefficient
     Array([[0., 1.]], dtype=float32)
     """
+
+    largest_step = 1.0
 
     def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
         return Step(jnp.where(y * f <= 0, y, jnp.zeros_like(f)))
@@ -164,6 +212,10 @@ class PassiveAggressive(Update):
 
     aggressiveness: Number = pytree.positive()
     normalized_step: bool = pytree.flag(default=True)
+
+    @property
+    def largest_step(self) -> ArrayLike:
+        return self.aggressiveness
 
     def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
         loss = _HINGE.value(f, y)
@@ -194,6 +246,12 @@ class SparsePassiveAggressive(Update):
         good = not known or bool(self.beta >= self.alpha)
         pytree.require(good, self, "beta", self.beta, "at least alpha")
 
+    @property
+    def largest_step(self) -> ArrayLike:
+        """Of min(η / ρ, l): where l >= α the first is η β / α, elsewhere they meet at √(η β)."""
+        product = jnp.asarray(self.step_size) * self.beta
+        return jnp.maximum(product / self.alpha, jnp.sqrt(product))
+
     def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
         loss = _HINGE.value(f, y)
         numbers = self.step_size, self.alpha, self.beta
@@ -210,7 +268,10 @@ class OGD(Update):
 
         f <- (1 - η λ) f - η L'(f, y) k(x, ·)
 
-    For the squared loss the step is stable while η k(x, x) < 1.
+    Steps converge while η (λ + L'' k(x, x)) <= 2, with the curvature L'' of the loss: 2 for the
+    squared loss and Huber's, 1/4 for the logistic one. Of larger ones a learner warns where it is
+    made, if k(x, x), or |z|² on features, is known to be the same for all inputs. With the squared
+    loss they diverge; the others, whose slopes are bounded, never settle.
 
     Args:
       step_sizes: η, a number or, on features, several (R,): models for each.
@@ -235,6 +296,16 @@ class OGD(Update):
     def num_rates(self) -> int:
         return int(np.size(self.step_sizes))
 
+    @property
+    def largest_step(self) -> ArrayLike | None:
+        steepest = self.loss.steepest
+        return None if steepest is None else steepest * jnp.max(jnp.asarray(self.step_sizes))
+
+    def warn_of_steps(self, norm: float) -> None:
+        curvature = self.loss.curvature
+        pull = None if curvature is None else self.regularization + curvature * norm
+        warn_of_step_size("OGD: step_sizes", self.step_sizes, self.loss, norm, pull)
+
     def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
         eta = jnp.atleast_1d(jnp.asarray(self.step_sizes, f.dtype))[:, None]
         decay = 1.0 - eta * jnp.asarray(self.regularization, f.dtype)
@@ -248,7 +319,8 @@ class NormalizedOGD(Update):
         f <- f - η / (ε + k(x, x)) L'(f, y) k(x, ·)
 
     Args:
-      step_size: η; for the squared loss stable below 1, whatever the norms.
+      step_size: η; for the squared loss stable below 1, whatever the norms. A learner warns of
+        larger ones as for :class:`OGD`.
       epsilon: ε, what keeps steps on small examples small.
       loss: as for :class:`OGD`.
 
@@ -260,6 +332,16 @@ class NormalizedOGD(Update):
     step_size: Number = pytree.positive(default=0.5)
     epsilon: Number = pytree.nonnegative(default=1e-3)
     loss: Any = loss_field(default="squared")
+
+    @property
+    def largest_step(self) -> ArrayLike | None:
+        steepest = self.loss.steepest
+        return None if steepest is None else steepest * self.step_size / (1.0 + self.epsilon)
+
+    def warn_of_steps(self, norm: float) -> None:
+        curvature = self.loss.curvature
+        pull = None if curvature is None else curvature * norm / (self.epsilon + norm)
+        warn_of_step_size("NormalizedOGD: step_size", self.step_size, self.loss, norm, pull)
 
     def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
         eta = jnp.asarray(self.step_size, f.dtype)

@@ -57,6 +57,10 @@ class Rule(HasLoss, abc.ABC):
         """Raise a ``ValueError`` if what the rule computes has a wrong shape."""
         return
 
+    def warn_of_steps(self, norm: float) -> None:
+        """Warn if steps cannot converge on examples that all have this k(x, x), or |z|²."""
+        return
+
     @abc.abstractmethod
     def init(
         self, num_kernels: int, num_coordinates: int, dtype: DTypeLike, num_outputs: int = 1

@@ -70,7 +70,8 @@ def test_late_labels_renew_once():
 def test_models_that_diverge_have_no_say():
     """The metric is that of the models that learn."""
     X, y = stream(200)
-    learner = jaxmkl.MKL(bank_of(OGD([0.1, 50.0])), loss="squared")
+    with pytest.warns(RuntimeWarning, match="cannot converge"):
+        learner = jaxmkl.MKL(bank_of(OGD([0.1, 50.0])), loss="squared")
     state, _ = scan(learner, begin(learner), X, y)
     own = state.models[0]
     assert not np.isfinite(own.losses[2:]).any()

@@ -225,7 +225,8 @@ def test_inside_a_trace_bad_examples_are_counted():
 @pytest.mark.slow
 def test_a_fleet_that_diverges_says_so():
     X, y = data()
-    wild = jaxmkl.raker(KERNELS, num_features=4, step_size=50.0, regularization=0.0)
+    with pytest.warns(RuntimeWarning, match="cannot converge"):
+        wild = jaxmkl.raker(KERNELS, num_features=4, step_size=50.0, regularization=0.0)
     with pytest.warns(RuntimeWarning, match="run_fleet: .*the learner diverges"):
         states = fleet(wild, begin(wild), np.tile(X, (1, 10, 1)), np.tile(y, 10))[0]
     assert int(states.nonfinite.sum()) > 0

@@ -76,6 +76,9 @@ class BudgetSupport(Store):
     def random(self) -> bool:  # type: ignore[override]
         return self.eviction.random
 
+    def reach(self, step: jax.Array, rounds: jax.Array) -> jax.Array | None:
+        return self.eviction.reach(step, rounds)
+
     def encode(self, state: BudgetState, kernels: Kernel, X: jax.Array, round: jax.Array) -> Codes:
         """Codes of a block; ``recent`` those of all slots (B, P, C + R)."""
         codes = protocol.encode_recent(kernels, state.recent_rows, X, round)

@@ -20,6 +20,7 @@ from jax.typing import DTypeLike
 from jaxmkl import _pytree as pytree
 from jaxmkl._types import Number, PyTree
 from jaxmkl.kernels import Kernel
+from jaxmkl.models.supports.protocol import reach_of_all, reach_of_sums
 from jaxmkl.models.supports.tiles import column_values
 
 _HIGHEST = jax.lax.Precision.HIGHEST
@@ -85,6 +86,10 @@ class Eviction(abc.ABC):
         """The state of the eviction, a pytree."""
         return ()
 
+    def reach(self, step: jax.Array, rounds: jax.Array) -> jax.Array | None:
+        """How large |f| can be, as :meth:`jaxmkl.models.Store.reach` says."""
+        return None
+
     @abc.abstractmethod
     def step(self, state: PyTree, view: View) -> tuple[PyTree, Choice]:
         """The next state, and the decision of a round."""
@@ -101,6 +106,9 @@ class RemoveRandom(Eviction):
     """Remove a support drawn at random (randomized budget perceptron); the new one replaces it."""
 
     random = True
+
+    def reach(self, step: jax.Array, rounds: jax.Array) -> jax.Array:
+        return reach_of_all(step, rounds)
 
     def step(self, state: PyTree, view: View) -> tuple[PyTree, Choice]:
         assert view.draw is not None
@@ -174,6 +182,9 @@ class RemoveOldest(Eviction):
 
     by_age = True
 
+    def reach(self, step: jax.Array, rounds: jax.Array) -> jax.Array:
+        return reach_of_all(step, rounds)
+
     def step(self, state: PyTree, view: View) -> tuple[PyTree, Choice]:
         return state, Choice(view.learned, view.coefficient, view.oldest, view.coefficients)
 
@@ -209,6 +220,9 @@ class SelfTuned(Eviction):
         P, R = num_kernels, period
         shapes = (P,), (P, R), (P, R, R)
         return SelfTunedState(*(jnp.zeros(shape, dtype) for shape in shapes))
+
+    def reach(self, step: jax.Array, rounds: jax.Array) -> jax.Array:
+        return reach_of_all(step, rounds)
 
     def step(self, state: SelfTunedState, view: View) -> tuple[SelfTunedState, Choice]:
         R = state.victims.shape[1]
@@ -266,6 +280,9 @@ class Replace(Eviction):
     is removed; the one whose removal changes f least, by a_r² (k(x_r, x_r) - k(x_r, x)² / k(x,
     x)), is chosen, the first of several.
     """
+
+    def reach(self, step: jax.Array, rounds: jax.Array) -> jax.Array:
+        return reach_of_all(step, rounds)
 
     def step(self, state: PyTree, view: View) -> tuple[PyTree, Choice]:
         a, k = view.coefficients, view.kernel
@@ -325,6 +342,9 @@ class Project(Eviction):
     def init(self, num_kernels: int, budget: int, period: int, dtype: DTypeLike) -> ProjectState:
         slot = jnp.broadcast_to(jnp.arange(budget, dtype=jnp.int32), (num_kernels, budget))
         return ProjectState(jnp.zeros((num_kernels, budget, budget), dtype), jnp.array(slot))
+
+    def reach(self, step: jax.Array, rounds: jax.Array) -> jax.Array:
+        return reach_of_sums(step, rounds)
 
     def step(self, state: ProjectState, view: View) -> tuple[ProjectState, Choice]:
         P, number = len(view.number), view.number

@@ -87,6 +87,9 @@ class DenseSupport(Store):
             overflow=jnp.zeros((), jnp.int32),
         )
 
+    def reach(self, step: jax.Array, rounds: jax.Array) -> jax.Array:
+        return protocol.reach_of_sums(step, rounds)
+
     def used(self, state: GrowingState) -> jax.Array:
         """The number of supports, those of the period included."""
         return state.used + jnp.sum(jnp.any(state.recent != 0, axis=0), dtype=jnp.int32)

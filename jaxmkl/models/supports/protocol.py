@@ -96,6 +96,14 @@ class Store(abc.ABC):
         ever decay (static).
         """
 
+    def reach(self, step: jax.Array, rounds: jax.Array) -> jax.Array | None:
+        """How large |f| can be after so many rounds of steps of that size, in exact arithmetic.
+
+        By :func:`reach_of_sums`, or :func:`reach_of_all` where supports are removed, for kernels
+        with k(x, x) = 1. None if it is not known.
+        """
+        return None
+
     def used(self, state: PyTree) -> jax.Array:
         """The number of supports that fill the room, int32; 0 if room is not limited."""
         return jnp.zeros((), jnp.int32)
@@ -107,6 +115,22 @@ class Store(abc.ABC):
     def enlarged(self, state: PyTree, capacity: int) -> PyTree:
         """The state with room for at least so many supports."""
         return state
+
+
+def reach_of_sums(step: jax.Array, rounds: jax.Array) -> jax.Array:
+    """How large |f| can be after n steps f <- f + c k(x, ·) with |c| and c f(x) at most s.
+
+        |f(x)|² <= |f|² <= n (2 s + s²),    as a step adds 2 c f(x) + c² to |f|²
+
+    where k(x, x) = 1. It is no more if k(x, ·) is projected onto a span that f lies in, or if f
+    also decays.
+    """
+    return jnp.sqrt(rounds * step * (2.0 + step))
+
+
+def reach_of_all(step: jax.Array, rounds: jax.Array) -> jax.Array:
+    """The same for models that lose supports, by which |f| may grow: the sum n s of all steps."""
+    return rounds * step
 
 
 def as_period(owner: object, name: str, value: Any) -> int:
