@@ -124,7 +124,9 @@ class Cells:
     def __init__(
         self, raw: pl.Series, where: Where, comma: bool = False, missing: Collection[str] = ()
     ) -> None:
-        self.raw, self.where, self.comma, self.name = raw, where, comma, raw.name
+        self.where, self.comma, self.name = where, comma, raw.name
+        # under a plain name: polars takes one like ^a$ for a pattern, in methods of columns, too
+        self.raw = raw.alias("cells")
         self.missing = missing
 
     @cached_property
@@ -283,7 +285,9 @@ class Chunk(NamedTuple):
     def has_decimal_commas(self) -> bool:
         """Whether the numbers of a column have decimal commas beyond doubt."""
         text = self.frame.select(pl.col(pl.String))
-        names = [cells.name for cells in text if cells.str.contains(",", literal=True).any()]
+        names = [
+            cells.name for cells in text if cells.alias("").str.contains(",", literal=True).any()
+        ]
         styles = (self.column(name).style for name in names)
         return any(style is not None and style.written.decimal == "," for style in styles)
 

@@ -322,7 +322,7 @@ def joined(table: Table, size: int) -> Chunk:
         elif len({one.dtype for one in cells}) > 1:
             kind = kinds.pop() if len(kinds) == 1 else pl.String()
             cells = [one.cast(kind) for one in cells]
-        columns.append(pl.concat(cells))
+        columns.append(pl.concat(cells).alias(name))
     numbers, refused = list[int](), list[tuple[int, str]]()
     for part in parts:
         refused += ((len(numbers) + place, why) for place, why in part.refused)
