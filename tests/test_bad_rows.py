@@ -98,11 +98,16 @@ def test_a_run_without_a_checkpoint_says_where_to_go_on(flowers, tmp_path, capsy
 
 
 def test_a_table_that_begins_with_a_bad_row_is_refused(flowers, tmp_path, capsys):  # noqa: F811
+    """An earlier file of predictions stays as it was."""
     changed(flowers, {(1, "b"): "tall"})
+    said_before = tmp_path / "folder" / "said.csv"
+    said_before.parent.mkdir()
+    said_before.write_text("of another run\n")
     assert main([*command(flowers, tmp_path / "folder"), *ONE, "--bad-rows", "0"]) == 2
     said = capsys.readouterr()
     assert "line 2, column 'b': 'tall' is not a number" in said.err
     assert said.out == ""
+    assert said_before.read_text() == "of another run\n"
 
 
 BAD = {
