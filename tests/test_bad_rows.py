@@ -1,8 +1,12 @@
 """Rows that cannot be read, amid a table: they end a run as an interrupt does, or are skipped."""
 
+import contextlib
 import csv
+import gzip
+import io
 import json
 import os
+import sys
 
 import numpy as np
 import pytest
@@ -94,11 +98,16 @@ def test_a_run_without_a_checkpoint_says_where_to_go_on(flowers, tmp_path, capsy
 
 
 def test_a_table_that_begins_with_a_bad_row_is_refused(flowers, tmp_path, capsys):  # noqa: F811
+    """An earlier file of predictions stays as it was."""
     changed(flowers, {(1, "b"): "tall"})
+    said_before = tmp_path / "folder" / "said.csv"
+    said_before.parent.mkdir()
+    said_before.write_text("of another run\n")
     assert main([*command(flowers, tmp_path / "folder"), *ONE, "--bad-rows", "0"]) == 2
     said = capsys.readouterr()
     assert "line 2, column 'b': 'tall' is not a number" in said.err
     assert said.out == ""
+    assert said_before.read_text() == "of another run\n"
 
 
 BAD = {
@@ -189,3 +198,135 @@ def test_rows_that_were_played_must_not_change(name, flowers, tmp_path, monkeypa
     changed(flowers, {(590, "b"): "3.5"})
     assert main(parts) == 0
     assert outcome(tmp_path / "parts")[0]["num_rows"] == 600
+
+
+# --- lines that are no rows ----------------------------------------------------------------------
+
+# for each format: good rows with a bad one in the place of {}, bad ones, and why
+CSV = 'a,b\n1,"two\nlines"\n{}\n3,x\n'
+TEXTS = {
+    "csv": (
+        CSV,
+        [(b"1", "1 cell where"), (b"1,2,3", "3 cells"), (b"1,\xe9", "not text in UTF-8")],
+    ),
+    "quotes": (
+        CSV,
+        [
+            (b'2,"x', "closed"),
+            (b'2,"x"y', "a quote that is closed in line 4, inside a cell"),
+            (b'2,"\xff"', "not text in UTF-8"),
+        ],
+    ),
+    "ndjson": (
+        '{{"a": 1, "b": "two"}}\n\n{}\n{{"a": 3, "b": "x"}}\n',
+        [(b'{"a": 2, "b"', "no JSON"), (b"[2]", "one JSON object a line"), (b"{\xe9}", "UTF-8")],
+    ),
+    "libsvm": (
+        "1 1:2 2:3\n# 2\n{}\n0 1:3\n",
+        [
+            (b"1 2:1 1:2", "indices must increase"),
+            (b"1 1:x", "is not a finite"),
+            (b"1 x", "index:value wanted"),
+            (b"1 1:2 # \xe9", "not text in UTF-8"),
+        ],
+    ),
+}
+BAD_LINES = [(name, *bad) for name, (_, each) in TEXTS.items() for bad in each]
+
+
+@pytest.mark.parametrize(("name", "bad", "reason"), BAD_LINES)
+@pytest.mark.parametrize("through", ["file", "gz", "pipe"])
+def test_lines_that_are_no_rows(through, name, bad, reason, tmp_path, monkeypatch):
+    """The rows before one are read, and the rows below it, too, where it is kept."""
+    good = TEXTS[name][0].format("BAD").encode()
+    text, line = good.replace(b"BAD", bad), good[: good.index(b"BAD")].count(b"\n") + 1
+    path = tmp_path / f"t.{name}"
+    path.write_bytes(gzip.compress(text) if through == "gz" else text)
+
+    def opened(**how):
+        if through != "pipe":
+            return contextlib.closing(source.open_table(path, **how))
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+        return contextlib.closing(source.open_table("-", **how))
+
+    clean = tmp_path / "clean"
+    clean.write_bytes(good.replace(b"BAD\n", b""))
+    with contextlib.closing(source.open_table(clean)) as table:
+        wanted = source.joined(table, 100).frame.rows()
+    for size in (1, 100):
+        with opened() as table:
+            chunks = table.chunks(size)
+            first = next(chunks)
+            assert len(first.frame) == 1
+            with pytest.raises(ValueError, match=reason) as refused:
+                next(chunks)
+        assert f", line {line}" in str(refused.value)
+        with opened(keep_refused=True) as table:
+            kept = source.joined(table, size)
+            assert [*kept.numbers] == [first.numbers[0], line, line + 1]
+            assert kept.refused == ((1, str(refused.value)),)
+            assert kept.take([0, 2]).frame.rows() == wanted
+
+
+@pytest.mark.parametrize("end", ["a line that is too long", "damage"])
+def test_rows_before_the_end_of_what_can_be_read(end, tmp_path):
+    rng = np.random.default_rng(3)
+    rows = [f"{a:.17g},{b}\n" for a, b in zip(rng.normal(size=30_000), range(30_000), strict=True)]
+    path = tmp_path / "t.csv"
+    if end == "damage":
+        path.write_bytes(gzip.compress("".join(["a,b\n", *rows]).encode())[:-1000])
+    else:
+        path.write_text("".join(["a,b\n", *rows[:20_000], "1," + "2" * 2**20 + "\n", *rows]))
+    number, why = [0], "is damaged" if end == "damage" else "line 20002: is longer"
+    with contextlib.closing(source.open_table(path, longest_line=1)) as table:
+        chunks = table.chunks(8192)
+        with pytest.raises(ValueError, match=why):
+            number.extend(len(chunk.frame) for chunk in chunks)
+    assert sum(number) == 20_000 if end != "damage" else 20_000 < sum(number) < 30_000
+
+
+LINES = {130: "1,2\n", 250: "1,2,3,4,5,6,7,8,9\n", 300: "é,1,2,3,4\n", 301: "1\n"}
+
+
+def spoilt(path, lines=LINES, packed=True):
+    """Replace rows, counted from 1, by lines that are none; return the text of the others."""
+    rows = path.read_text().splitlines(keepends=True)
+    good = "".join(row for i, row in enumerate(rows) if i not in lines)
+    text = "".join(lines.get(i, row) for i, row in enumerate(rows)).encode("latin1")
+    path.write_bytes(gzip.compress(text) if packed else text)
+    return good
+
+
+@pytest.mark.slow
+def test_lines_that_are_no_rows_are_skipped_and_counted(flowers, tmp_path, monkeypatch, capsys):  # noqa: F811
+    good = spoilt(flowers)
+    assert main([*command(flowers, tmp_path / "found"), *ONE, "--bad-rows", "4"]) == 0
+    content, said, model = outcome(tmp_path / "found")
+    assert [row["number"] for row in content["bad_rows"]] == [row + 1 for row in LINES]
+    assert "not text in UTF-8" in content["bad_rows"][2]["reason"]
+    assert (content["num_rows"], model.rows, said.count("\n")) == (596, 596, 597)
+    clean = tmp_path / "clean.csv"
+    clean.write_text(good)
+    assert main([*command(clean, tmp_path / "clean"), *ONE]) == 0
+    for row, other in zip(content["rows"], outcome(tmp_path / "clean")[0]["rows"], strict=True):
+        assert row["mean"] == pytest.approx(other["mean"], rel=1e-3, abs=1e-4)
+    # one fewer, through a pipe: all whole blocks before the fourth are played
+    packed = flowers.read_bytes()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(packed)))
+    capsys.readouterr()
+    assert main([*command("-", tmp_path / "pipe"), *ONE, "--bad-rows", "3"]) == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert "standard input, line 302: 1 cell where the header has" in last
+    assert last.endswith("mend the row, or skip it with --bad-rows 3") or "--bad-rows 4" in last
+    assert outcome(tmp_path / "pipe")[0]["num_rows"] == 256
+
+
+def test_a_line_that_is_no_row_ends_a_run(flowers, tmp_path, capsys):  # noqa: F811
+    """Not at the end of the chunk before it: at its own row, here before the first block ends."""
+    spoilt(flowers, {100: "1,2\n"}, packed=False)
+    assert main([*command(flowers, tmp_path / "out"), *ONE]) == 2
+    content, said, model = outcome(tmp_path / "out")
+    assert (content["num_rows"], model.rows, said.count("\n")) == (99, 99, 100)
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert f"{flowers}, line 101: 2 cells where the header has" in last
+    assert "; ended after 99 rows" in last

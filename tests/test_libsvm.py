@@ -97,9 +97,13 @@ def test_an_index_that_comes_late(iris, monkeypatch):
 )
 def test_rows_that_are_refused(late, message, iris):
     iris.write_text(iris.read_text() + f"{late}\n", encoding="utf-8")
-    for ask in (read, open_table):
+    with pytest.raises(ValueError, match=rf"iris\.svm{message}"):
+        read(iris)
+    with closing(open_table(iris)) as table:
+        chunks = table.chunks(8192)
+        assert len(next(chunks).frame) == 150
         with pytest.raises(ValueError, match=rf"iris\.svm{message}"):
-            ask(iris)
+            next(chunks)
 
 
 def test_files_that_are_refused(tmp_path):

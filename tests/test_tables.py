@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 import scipy.sparse
 from hypothesis import assume, given, settings
@@ -445,3 +446,33 @@ def test_the_papers_sets_are_what_their_manifest_says(data_dir):
             assert balance == said["label_balance"]
     turbine = read(Path(data_dir, "naval.npz"), target="y_turbine")
     assert turbine.y.min() == pytest.approx(0.975)
+
+
+@pytest.mark.parametrize("form", ["csv", "ndjson", "parquet", "arrow", "frame"])
+def test_names_that_are_patterns_to_polars(form, tmp_path):
+    """They are names like others, whatever a column holds."""
+    cells = {
+        "number": ["1 ", "2.5", "", "4", "5"],
+        "comma": ["1,5", "2,5", "3,25", "4,0", "1,0"],
+        "word": ["x", "y", "x", "z", "y"],
+        "day": ["2024-01-05", "2024-02-06", "2024-03-07", "2024-04-08", "2024-05-09"],
+        "share": ["5%", "6%", "7%", "8%", "9%"],
+        "y": ["1", "0", "1", "1", "0"],
+    }
+    patterns = ["^a$", "*", "^.*$", "^day$", "^(share|y)$", "^y$"]
+
+    def found(names):
+        frame = pl.DataFrame(dict(zip(names, cells.values(), strict=True)))
+        path = tmp_path / "table"
+        if form == "frame":
+            return read(frame, names[-1])
+        writers = {"csv": frame.write_csv, "ndjson": frame.write_ndjson}
+        writers |= {"parquet": frame.write_parquet, "arrow": frame.write_ipc}
+        writers[form](path)
+        return read(path, names[-1])
+
+    one, other = found(patterns), found([*cells])
+    np.testing.assert_array_equal(one.X, other.X)
+    np.testing.assert_array_equal(one.y, other.y)
+    assert one.target == "^y$"
+    assert one.feature_names[0] == "^a$"

@@ -190,7 +190,8 @@ def _columns(given: Namespace, chunk: "Chunk") -> "Columns":
     from jaxmkl.tables import Columns
 
     name = given.target or usual_target(chunk.frame.columns) or NEW
-    first = chunk._replace(frame=chunk.frame.drop(name, strict=False)[: given.first])
+    kept = [column for column in chunk.frame.columns if column != name]
+    first = chunk._replace(frame=chunk.frame[kept][: given.first])
     drop = [column for column in given.drop if column != name]
     columns = Columns.decide(first, drop=drop, as_=dict(given.as_), supervised=False)
     classes = tuple(dict.fromkeys(given.classes))

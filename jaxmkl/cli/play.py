@@ -110,7 +110,7 @@ ALIGNED = 256  # rows: a multiple of those of a block, so that a run continues b
 
 
 class BadRow(NamedTuple):
-    """A row that was skipped, as a cell of it cannot be read."""
+    """A row that was skipped, as it or a cell of it cannot be read."""
 
     number: int  #: of its line or row in the table
     reason: str
@@ -226,8 +226,8 @@ class Play:
     def play(self, chunk: Chunk) -> Played:
         """Play a chunk without a change of the run, until :meth:`take` accepts the outcome.
 
-        Rows with a cell that does not fit its column are skipped, until there are too many: the
-        chunk is then played up to there.
+        Rows that cannot be read, or have a cell that does not fit its column, are skipped, until
+        there are too many: the chunk is then played up to there.
 
         Raises:
           ValueError: if that is the case at the first row of the run.
@@ -265,25 +265,27 @@ class Play:
 
     def _read(self, chunk: Chunk) -> tuple[Readable, np.ndarray, Fills, np.ndarray]:
         """Find the rows that can be read; their inputs, the fills after them, and their labels."""
-        rows, reasons, refusal = np.arange(len(chunk.frame)), dict[int, str](), ""
+        rows, reasons, refusal = np.arange(len(chunk.frame)), dict(chunk.refused), ""
         left = max(0, self._most_bad - self.now.num_bad)
         X, fills, y = np.zeros((0, len(self.columns.features))), self.now.fills, np.zeros(0)
-        while len(rows):
+        while True:
+            rows = np.setdiff1d(rows, [*reasons])
+            if len(reasons) > left:  # nothing from the first one too many on
+                end = sorted(reasons)[left]
+                refusal, rows = reasons[end], self._aligned(rows[rows < end])
+            if not len(rows):
+                break
             try:
-                kept = _some(chunk, rows)
+                kept = chunk.take(rows.tolist())
                 X, fills = self.columns.inputs(kept, self.now.fills)
                 y = self.columns.labels(kept)
                 break
             except RefusedRows as error:
                 reasons |= {int(rows[row]): reason for row, reason in error.reasons.items()}
-            rows = np.setdiff1d(rows, [*reasons])
-            if len(reasons) > left:  # nothing from the first one too many on
-                end = sorted(reasons)[left]
-                refusal, rows = reasons[end], self._aligned(rows[rows < end])
         passed = len(chunk.frame) if not refusal else int(rows[-1]) + 1 if len(rows) else 0
         bad = tuple(BadRow(int(chunk.numbers[row]), reasons[row])
                     for row in sorted(reasons) if row < passed)  # fmt: skip
-        readable = Readable(_some(chunk, rows), bad, passed, refusal)
+        readable = Readable(chunk.take(rows.tolist()), bad, passed, refusal)
         return readable, X[: len(rows)], fills, y[: len(rows)]
 
     def _aligned(self, rows: np.ndarray) -> np.ndarray:
@@ -327,13 +329,6 @@ class Play:
             result = player.play(X, y)
         self.warned |= dict.fromkeys(f"{name}: {warning.message}" for warning in found)
         return result
-
-
-def _some(chunk: Chunk, rows: np.ndarray) -> Chunk:
-    """These rows of a chunk."""
-    if len(rows) == len(chunk.frame):
-        return chunk
-    return chunk._replace(frame=chunk.frame[rows], numbers=[chunk.numbers[row] for row in rows])
 
 
 def judged_from(baselines: Baselines, players: Iterable[Achieved]) -> float:

@@ -27,7 +27,8 @@ class Predictions:
     target's column is called "target" if its own name is that of another one.
 
     A file that was moved, removed, or changed by anything else since the last write is noticed at
-    the next one. A run that continues after that keeps what is left of it, and says so.
+    the next one. Until the first one, an earlier file stays as it was. A run that continues keeps
+    what is left of its file, and says so.
 
     Args:
       path: the file; "-" is standard output.
@@ -46,7 +47,9 @@ class Predictions:
             self._file: Any = None
             return
         is_there = self._is_file and length > 0 and path.exists()
-        self._file = open(path, "r+b" if is_there else "wb", buffering=0)  # noqa: SIM115
+        # another file keeps its content until the first row is written
+        mode = "r+b" if is_there else "ab" if self._is_file else "wb"
+        self._file, self._is_begun = open(path, mode, buffering=0), is_there  # noqa: SIM115
         if is_there:
             self._length = self._kept(length)
         if self._is_file and self._length < length:
@@ -102,6 +105,9 @@ class Predictions:
                 file.flush()
                 self._length += len(text)
                 return
+            if self._is_file and not self._is_begun:
+                self._file.truncate(0)
+                self._is_begun = True
             self.check()
             left = memoryview(text.encode("utf-8", "backslashreplace"))
             while left:  # one write may take only a part
@@ -110,7 +116,7 @@ class Predictions:
 
     def check(self) -> None:
         """Raise an ``OSError`` unless the file is where and what it was after the last write."""
-        if self._file is None or not self._is_file:
+        if self._file is None or not (self._is_file and self._is_begun):
             return
         about = os.fstat(self._file.fileno())
         try:

@@ -63,9 +63,10 @@ def add_to(commands: Any) -> None:
     add("--delay", type=options.natural, default=0, metavar="N", help="delay of labels, in rows")
     add("--seeds", type=options.count, default=1, metavar="N", help="runs of each learner")
     add("--skip", type=options.natural, default=0, metavar="N", help="rows to skip at the start")
-    add("--bad-rows", type=options.natural, default=0, metavar="N", help="skip up to N rows with "
-        "a cell or class that cannot be read (default: 0); the next one ends the run, and what "
-        "was played is written")  # fmt: skip
+    add("--bad-rows", type=options.natural, default=0, metavar="N", help="skip up to N rows that "
+        "cannot be read: a cell or class does not fit, their cells are too many or too few, or "
+        "they are not UTF-8 (default: 0); the next one ends the run, and what was played is "
+        "written")  # fmt: skip
     add("--save", type=Path, metavar="PIPELINE", help="save the learner with the least error")
     add("--from", dest="from_", type=Path, metavar="PIPELINE", help="continue a saved pipeline")
     add("--predictions", type=Path, metavar="OUT", help="write the predictions, as CSV; - is "
@@ -146,7 +147,7 @@ class Run:
         given, began = self.given, time.perf_counter()
         pipeline, kept = _pipeline(given), _kept(given)
         opened = open_table if pipeline is None else pipeline.open
-        table = opened(given.file, **options.reading(given))
+        table = opened(given.file, **options.reading(given), keep_refused=True)
         with contextlib.closing(table):
             chunks = table.chunks(max(ROWS, given.first))
             first = next(chunks, None)
@@ -192,10 +193,7 @@ class Run:
             read += rows
             new = min(rows, read - end)
             if new > 0:
-                numbers = chunk.numbers[rows - new :]
-                played = play.play(
-                    chunk._replace(frame=chunk.frame[rows - new :], numbers=numbers)
-                )
+                played = play.play(chunk.take(range(rows - new, rows)))
                 self._take(played)
                 if played.readable.refusal:
                     raise ValueError(played.readable.refusal)
@@ -314,7 +312,11 @@ def _pipeline(given: Namespace) -> Pipeline | None:
 
 
 def _columns(given: Namespace, table: Table, first: Chunk) -> Columns:
-    looked_at = first._replace(frame=first.frame[: given.first])
+    refused = dict(first.refused)
+    good = [row for row in range(len(first.frame)) if row not in refused][: given.first]
+    if not good:
+        raise ValueError(refused[0])
+    looked_at = first.take(good)
     of_arrays = getattr(table, "target", None)
     target = given.target if of_arrays is None else of_arrays
     asked = {"drop": given.drop, "as_": dict(given.as_), "keep": of_arrays is not None}

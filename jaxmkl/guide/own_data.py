@@ -159,10 +159,10 @@ from any iterator, and :class:`jaxmkl.streaming.Checkpoints` keeps the last two 
 
 >>> os.chdir(before)
 
-**Rows that cannot be read.** A cell or a class that does not fit its column ends ``jaxmkl run``
-as an interrupt does: what was played is written, the status is 2, and the last line says how to go
-on. ``--bad-rows N`` skips up to N such rows, which the JSON file lists as ``bad_rows``. Lines of
-another number of cells are not skipped.
+**Rows that cannot be read.** A cell or a class that does not fit its column, or a line that has
+another number of cells, is not UTF-8 or has a wrong quote, ends ``jaxmkl run`` as an interrupt
+does: the rows before it are played and written, the status is 2, and the last line says how to go
+on. ``--bad-rows N`` skips up to N such rows, which the JSON file lists as ``bad_rows``.
 
 **What is written.** No command writes a file that it reads, by whatever name. ``-`` is standard
 output for text (``--predictions``, ``--json``, ``--report``, ``--out``); what there is to say goes

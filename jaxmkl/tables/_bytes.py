@@ -133,10 +133,17 @@ def zstd(name: str, module: str = ZSTD) -> ModuleType:
         raise ImportError(f'{name}: is packed by zstd: pip install "jaxmkl[cli]"') from None
 
 
-def not_text(name: str, lines_before: int, error: UnicodeDecodeError) -> ValueError:
-    """Refuse a line that is not UTF-8."""
-    broken = error.object[: error.start]
-    line = lines_before + max(broken.count(b"\n"), broken.count(b"\r")) + 1
-    old = "utf-16" if error.object.startswith((b"\xff\xfe", b"\xfe\xff")) else "latin1"
+def is_text(text: str) -> bool:
+    """Tell whether a text was UTF-8, where other bytes became surrogates."""
+    try:
+        text.isascii() or text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def not_text(file: Bytes, line: int) -> str:
+    """Say that a line of a file is not UTF-8."""
+    old = "utf-16" if file.start.startswith((b"\xff\xfe", b"\xfe\xff")) else "latin1"
     advice = f"save it as UTF-8 (of {old}: iconv -f {old} -t utf-8)"
-    return ValueError(f"{name}, line {line}: is not text in UTF-8; {advice}")
+    return f"{file.name}, line {line}: is not text in UTF-8; {advice}"

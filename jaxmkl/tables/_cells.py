@@ -5,7 +5,7 @@ A cell that is neither missing nor of the wanted kind is refused, by its row and
 
 import dataclasses
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -124,7 +124,9 @@ class Cells:
     def __init__(
         self, raw: pl.Series, where: Where, comma: bool = False, missing: Collection[str] = ()
     ) -> None:
-        self.raw, self.where, self.comma, self.name = raw, where, comma, raw.name
+        self.where, self.comma, self.name = where, comma, raw.name
+        # under a plain name: polars takes one like ^a$ for a pattern, in methods of columns, too
+        self.raw = raw.alias("cells")
         self.missing = missing
 
     @cached_property
@@ -263,6 +265,8 @@ class Chunk(NamedTuple):
     """The name of the file."""
     missing: tuple[str, ...] = ()
     """Words for missing cells, beside the usual ones."""
+    refused: tuple[tuple[int, str], ...] = ()
+    """The places of rows that cannot be read, in order, and why; their cells count for nothing."""
 
     def column(self, name: str, comma: bool = False) -> Cells:
         """The cells of a column; all are missing if it is not there."""
@@ -281,7 +285,9 @@ class Chunk(NamedTuple):
     def has_decimal_commas(self) -> bool:
         """Whether the numbers of a column have decimal commas beyond doubt."""
         text = self.frame.select(pl.col(pl.String))
-        names = [cells.name for cells in text if cells.str.contains(",", literal=True).any()]
+        names = [
+            cells.name for cells in text if cells.alias("").str.contains(",", literal=True).any()
+        ]
         styles = (self.column(name).style for name in names)
         return any(style is not None and style.written.decimal == "," for style in styles)
 
@@ -314,8 +320,27 @@ class Chunk(NamedTuple):
 
     def filter(self, mask: pl.Series) -> "Chunk":
         """The rows at which a mask is True."""
-        numbers = [self.numbers[row] for row in mask.arg_true()]
-        return self._replace(frame=self.frame.filter(mask), numbers=numbers)
+        return self.take(mask.arg_true().to_list())
+
+    def take(self, rows: Sequence[int]) -> "Chunk":
+        """The rows at these places."""
+        if len(rows) == len(self.frame):
+            return self
+        reasons = dict(self.refused)
+        kept = ((place, row) for place, row in enumerate(rows) if row in reasons)
+        refused = tuple((place, reasons[row]) for place, row in kept) if reasons else ()
+        numbers = [self.numbers[row] for row in rows]
+        return self._replace(frame=self.frame[rows], numbers=numbers, refused=refused)
+
+    def up_to_refused(self) -> Iterator["Chunk"]:
+        """The rows before the first one that cannot be read, which is refused then."""
+        if not self.refused:
+            yield self
+            return
+        end, reason = self.refused[0]
+        if end:
+            yield self.take(range(end))
+        raise ValueError(reason)
 
 
 def nested(cells: pl.Series) -> pl.Series:

@@ -1,7 +1,7 @@
 """LIBSVM text: a label, then the entries of a row by their indices."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import NamedTuple
 
@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 import scipy.sparse
 
-from jaxmkl.tables._bytes import Bytes
-from jaxmkl.tables._cells import Chunk, at_most
+from jaxmkl.tables._bytes import Bytes, is_text, not_text
+from jaxmkl.tables._cells import Chunk
 from jaxmkl.tables._entries import MOST
 from jaxmkl.tables._reading import Reading
 from jaxmkl.tables._table import Arrays, Numbered, dense_or_sparse
@@ -31,6 +31,8 @@ class Part(NamedTuple):
     """The entries (n, largest index + 1), float64."""
     has_queries: bool
     """Whether query numbers were ignored."""
+    refused: dict[int, str]
+    """Why rows cannot be read, by their places; they have no entries."""
 
 
 def examples(text: TextTable) -> Iterator[tuple[int, str]]:
@@ -39,22 +41,24 @@ def examples(text: TextTable) -> Iterator[tuple[int, str]]:
     for line in text.lines:
         if line.lstrip(BLANKS)[:1] not in ("", "#"):
             is_empty = False
-            yield text.number, line
+            yield text.lines.number, line
     if is_empty:
+        text.lines.check()
         raise ValueError(f"{text.file.name}: holds no example, only comments")
 
 
-def parts(name: str, rows: Iterator[tuple[int, str]], size: int = AT_ONCE) -> Iterator[Part]:
-    """Parse rows, ``size`` of them at a time and what remains.
-
-    Raises:
-      ValueError: for the first token that is not what it should be, by its line.
-    """
+def parts(file: Bytes, rows: Iterator[tuple[int, str]], size: int = AT_ONCE) -> Iterator[Part]:
+    """Parse rows, ``size`` of them at a time and what remains."""
     while taken := list(itertools.islice(rows, size)):
-        yield _parsed(name, *zip(*taken, strict=True))
+        yield _parsed(file, *zip(*taken, strict=True))
 
 
-def _parsed(name: str, lines: Sequence[int], texts: Sequence[str]) -> Part:
+def _parsed(file: Bytes, lines: Sequence[int], texts: Sequence[str]) -> Part:
+    name, refused = file.name, dict[int, str]()
+    if not all(map(is_text, texts)):
+        good = [is_text(text) for text in texts]
+        refused = {i: not_text(file, lines[i]) for i in range(len(texts)) if not good[i]}
+        texts = [text if is_good else "0" for text, is_good in zip(texts, good, strict=True)]
     text = pl.Series("token", texts).str.replace("(?s)#.*", "").str.strip_chars(BLANKS)
     tokens = text.str.replace_all(f"[{BLANKS}]+", " ").str.split(" ")
     frame = pl.DataFrame({"row": range(len(texts)), "token": tokens})
@@ -68,34 +72,39 @@ def _parsed(name: str, lines: Sequence[int], texts: Sequence[str]) -> Part:
     value, last = cell.cast(pl.Float64, strict=False), index.shift()
     falls = ~is_label & (index <= last).fill_null(False)
     wrong = index.is_null() | falls | ~value.is_finite().fill_null(False)
-    for at in wrong.arg_true().head(1):
+    for at in wrong.arg_true():
         where, column = f"{name}, line {lines[row[at]]}", f", column {index[at]}"
         if is_label[at]:
-            raise ValueError(f"{where}: the label {token[at]!r} is not a finite number")
-        if index[at] is None:
-            raise ValueError(f"{where}: index:value wanted; got {token[at]!r}")
-        if falls[at]:
-            why = f"the index follows {last[at]}; indices must increase"
-            raise ValueError(f"{where}{column}: {why}")
-        raise ValueError(f"{where}{column}: {cell[at]!r} is not a finite number")
+            why = f"{where}: the label {token[at]!r} is not a finite number"
+        elif index[at] is None:
+            why = f"{where}: index:value wanted; got {token[at]!r}"
+        elif falls[at]:
+            why = f"{where}{column}: the index follows {last[at]}; indices must increase"
+        else:
+            why = f"{where}{column}: {cell[at]!r} is not a finite number"
+        refused.setdefault(row[at], why)
     labels = value.filter(is_label).to_numpy()
-    rows, indices, values = (s.filter(~is_label).to_numpy() for s in (row, index, value))
+    entries = ~is_label & ~row.is_in([*refused])
+    rows, indices, values = (s.filter(entries).to_numpy() for s in (row, index, value))
     shape = len(labels), int(indices.max(initial=-1)) + 1
-    entries = scipy.sparse.csr_array((values, (rows, indices)), shape)
-    return Part(lines, labels, entries, bool(is_query.any()))
+    csr = scipy.sparse.csr_array((values, (rows, indices)), shape)
+    return Part(lines, labels, csr, bool(is_query.any()), dict(sorted(refused.items())))
 
 
-def extent(
-    name: str, parts: Sequence[Part] | Iterator[Part], known: Sequence[int] = ()
-) -> tuple[int, int]:
+def extent(name: str, parts: Iterable[Part], known: Sequence[int] = ()) -> tuple[int, int]:
     """Tell where indices begin, 0 or 1, and the largest, of rows and of the columns ``known``.
 
     Raises:
       ValueError: there are none at all, or rows begin with 0 where the columns known do not.
     """
-    ends = [(part.entries.indices.min(initial=1), part.entries.shape[1] - 1) for part in parts]
+    ends, refused = list[tuple[int, int]](), list[str]()
+    for part in parts:
+        ends.append((part.entries.indices.min(initial=1), part.entries.shape[1] - 1))
+        refused += [*part.refused.values()][:1]
     lows, lasts = zip(*ends, (min(known, default=1), max(known, default=-1)), strict=True)
     if max(lasts) < 0:
+        for why in refused:
+            raise ValueError(why)
         raise ValueError(f"{name}: has no features")
     if known and min(lows) < min(known) < 2:
         text = "an index of 0, where the columns of the pipeline begin with 1"
@@ -122,9 +131,9 @@ class LIBSVM(TextTable):
             is_known = True
             with closing(Bytes(name)) as again:
                 table = TextTable(again, self.reading)
-                self._base, last = extent(name, parts(name, examples(table)), known)
+                self._base, last = extent(name, parts(again, examples(table)), known)
         else:
-            self._base, last = extent(name, parts(name, iter(begun)), known)
+            self._base, last = extent(name, parts(file, iter(begun)), known)
         if last - self._base >= MOST:
             text = f"the largest index is {last}, and a table has at most {MOST:,} columns"
             advice = "read it with jaxmkl.tables.read(path, sparse=True)"
@@ -135,17 +144,16 @@ class LIBSVM(TextTable):
             text = f"the first {len(begun):,} rows tell the features, up to {last}"
             self.notes.append(f"{text}; entries above are left out")
 
-    def chunks(self, size: int) -> Iterator[Chunk]:
-        size = at_most(size, len(self.names))
-        for part in parts(self.file.name, self._rows, size):
-            n, width = len(part.labels), self._base + len(self.names) - 1
-            for row in part.entries[:, : self._base].tocoo().row[:1]:
+    def _chunks(self, size: int) -> Iterator[Chunk]:
+        for part in parts(self.file, self._rows, size):
+            n, width, refused = len(part.labels), self._base + len(self.names) - 1, part.refused
+            for row in part.entries[:, : self._base].tocoo().row.tolist():
                 text = "an index of 0, where rows before had none; number them all alike"
-                raise ValueError(f"{self.file.name}, line {part.lines[row]}: {text}")
+                refused[row] = f"{self.file.name}, line {part.lines[row]}: {text}"
             part.entries.resize(n, width)  # which leaves out what is above
             cells = np.c_[part.entries[:, self._base :].toarray(), part.labels]
-            frame, missing = pl.DataFrame(cells, self.names), tuple(self.reading.missing)
-            yield Chunk(frame, "line", part.lines, self.top, missing)
+            frame, ordered = pl.DataFrame(cells, self.names), dict(sorted(refused.items()))
+            yield self._chunk(frame, part.lines, ordered)
 
 
 def read_libsvm(
@@ -156,7 +164,12 @@ def read_libsvm(
     if target is not None:
         why = "the label is what comes first in every line of a LIBSVM file"
         raise ValueError(f"{path}: target must be None, since {why}; got {target!r}")
-    found = list(parts(path, examples(TextTable(file, reading))))
+    text = TextTable(file, reading)
+    found = list(parts(file, examples(text)))
+    for part in found:
+        for why in part.refused.values():
+            raise ValueError(why)
+    text.lines.check()
     base, last = extent(path, found)
     for part in found:
         part.entries.resize(len(part.labels), last + 1)

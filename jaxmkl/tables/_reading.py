@@ -20,6 +20,7 @@ class How(TypedDict, total=False):
     longest_line: int
     columns: Iterable[str]
     whole: bool
+    keep_refused: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +37,7 @@ class Reading:
     longest_line: int = LONGEST_LINE
     columns: Iterable[str] = ()
     whole: bool = False
+    keep_refused: bool = False
 
     def __post_init__(self) -> None:
         for one, (first, second) in twice(self.names).items():

@@ -11,18 +11,20 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 
 import polars as pl
 
 from jaxmkl.tables import _header
-from jaxmkl.tables._bytes import Bytes, not_text
+from jaxmkl.tables._bytes import Bytes, is_text, not_text
 from jaxmkl.tables._cells import Chunk, at_most
 from jaxmkl.tables._reading import Reading
 from jaxmkl.tables._words import twice
 
 SEPARATORS = ";\t|,"  # of several that split alike the first: commas may be of decimals
 SAID = re.compile(r"sep=([,;\t|])", re.IGNORECASE)  # a line that names the separator
+Reasons = dict[int, str]  # why rows are refused, by their places in a chunk
 NAMED_BY = 1000  # objects of JSON that are looked at for names of columns
 
 
@@ -36,40 +38,97 @@ class TextTable:
         self.file, self.top, self.notes = file, file.name, list[str]()
         self.reading = reading or Reading()
         self.close, self.share_read = file.close, file.share_read
-        self._rest = self._read()
-        self.number, self.lines = 0, self._counted()
+        self.lines = Lines(file, self.reading.longest_line)
 
-    def _read(self) -> Iterator[str]:
-        """Read lines, of which none may be too long: one without an end would fill the memory."""
-        text = io.TextIOWrapper(self.file.stream, "utf-8-sig", newline="")  # line ends as they are
-        number, most = 0, self.reading.longest_line << 20
+    def chunks(self, size: int) -> Iterator[Chunk]:
+        """Read chunks of ``size`` rows, the last one with what remains."""
+        for chunk in self._chunks(at_most(size, len(self.names))):
+            yield from [chunk] if self.reading.keep_refused else chunk.up_to_refused()
+        self.lines.check()
+
+    def _chunks(self, size: int) -> Iterator[Chunk]:
+        """Read chunks with the rows that are refused."""
+        raise NotImplementedError
+
+    def _chunk(self, frame: pl.DataFrame, numbers: Sequence[int], refused: Reasons) -> Chunk:
+        missing = tuple(self.reading.missing)
+        return Chunk(frame, "line", numbers, self.file.name, missing, tuple(refused.items()))
+
+    def _not_text(self, number: int, text: str) -> str:
+        """Say why the text of a line is none; "" if it is."""
+        return "" if is_text(text) else not_text(self.file, number)
+
+
+class Lines(Iterator[str]):
+    """The lines of a file, with the number of those that were read; bytes that are not UTF-8 are
+    surrogates in them.
+
+    Damage ends the lines, and so does one that is too long: it would fill the memory if it had no
+    end. :meth:`check` raises the error, after the rows before it were used.
+    """
+
+    def __init__(self, file: Bytes, longest: int) -> None:
+        self.number = 0
+        self._file, self._longest, self._back = file, longest, deque[str]()
+        self._error: ValueError | None = None
+        # the ends of lines as they are
+        self._text = io.TextIOWrapper(file.stream, "utf-8-sig", "surrogateescape", newline="")
+
+    def __next__(self) -> str:
+        line = self._back.popleft() if self._back else self._read()
+        if not line:
+            raise StopIteration
+        self.number += 1
+        return line
+
+    def _read(self) -> str:
+        """Read a line; "" at the end."""
+        if self._error is not None:
+            return ""
+        most = self._longest << 20
         try:
-            with self.file.whole():
-                while line := text.readline(most + 1):
-                    number += 1
-                    if len(line) > most:
-                        where = f"{self.file.name}, line {number}"
-                        text_ = f"is longer than {self.reading.longest_line} MiB"
-                        raise ValueError(f"{where}: {text_} (--longest-line allows more)")
-                    yield line
-        except UnicodeDecodeError as error:
-            raise not_text(self.file.name, number, error) from None
+            with self._file.whole():
+                line = self._text.readline(most + 1)
+            if len(line) > most:
+                where = f"{self._file.name}, line {self.number + 1}"
+                text = f"is longer than {self._longest} MiB"
+                raise ValueError(f"{where}: {text} (--longest-line allows more)")
+        except ValueError as error:
+            self._error = error
+            return ""
+        return line
 
-    def first_lines(self) -> list[str]:
-        """The lines from which a file is told, before any is read."""
+    def put_back(self, lines: Sequence[str]) -> None:
+        """Put back the last lines that were read."""
+        self._back.extendleft(reversed(lines))
+        self.number -= len(lines)
+
+    def first(self) -> list[str]:
+        """The lines from which a file is told, before any is read.
+
+        Raises:
+          ValueError: if there is none.
+        """
         found, size = list[str](), 0
-        for line in itertools.islice(self._rest, _header.LOOKED_AT):
+        for line in itertools.islice(self, _header.LOOKED_AT):
             found.append(line)
             size += len(line)
             if size > _header.MOST_LOOKED_AT and len(found) > 1:
                 break
-        self._rest = itertools.chain(found, self._rest)
-        return [*found]
+        if not found:
+            self.check()
+        self.put_back(found)
+        return found
 
-    def _counted(self) -> Iterator[str]:
-        for line in self._rest:
-            self.number += 1
-            yield line
+    @property
+    def is_cut(self) -> bool:
+        """Whether an error ended the lines."""
+        return self._error is not None
+
+    def check(self) -> None:
+        """Raise the error that ended the lines, if one did."""
+        if self._error is not None:
+            raise self._error
 
 
 class CSV(TextTable):
@@ -82,7 +141,9 @@ class CSV(TextTable):
 
     def __init__(self, file: Bytes, reading: Reading | None = None) -> None:
         super().__init__(file, reading)
-        first, name, given = self.first_lines(), file.name, self.reading
+        first, name, given = self.lines.first(), file.name, self.reading
+        if why := self._not_text(1, first[0]):
+            raise ValueError(why)
         self.separator = _header.separator_of(
             file.start.decode("utf-8-sig", errors="replace"), SEPARATORS
         )
@@ -90,7 +151,7 @@ class CSV(TextTable):
             self.separator = said[1]
             next(self.lines)
             del first[0]
-        before, (lines, cells) = self.number, _header.rows_of(first, self.separator)
+        before, (lines, cells) = self.lines.number, _header.rows_of(first, self.separator)
         if not cells:
             raise ValueError(f"{name}: has no names of columns, only blank lines")
         self.top = where = f"{name}, line {before + lines[0]}"
@@ -102,7 +163,10 @@ class CSV(TextTable):
         if not has_header:
             self.names = [f"column_{i + 1}" for i in range(len(cells[0]))]
         else:
-            header = self._parsed(self.lines, 1, before)[0][1]
+            rows, refused = self._parsed(1)
+            if refused:
+                raise ValueError(refused[0])
+            header = rows[0][1]
             if given.header is None:
                 _header.refuse_row(where, cells[0], cells[1:])
             self.names = names_of(where, header, self.notes)
@@ -115,58 +179,90 @@ class CSV(TextTable):
                 raise ValueError(f"{where}: {text} (--names)")
             self.names = [*given.names]
 
-    def chunks(self, size: int) -> Iterator[Chunk]:
-        size = at_most(size, len(self.names))
+    def _chunks(self, size: int) -> Iterator[Chunk]:
         while True:
-            before, lines = self.number, list(itertools.islice(self.lines, size))
+            before, lines = self.lines.number, list(itertools.islice(self.lines, size))
             numbers: Sequence[int] = range(before + 1, before + 1 + len(lines))
-            frame = self._split(lines)
-            if frame is None:  # the rows use up all of these lines, and perhaps more
-                rows = self._parsed(itertools.chain(lines, self.lines), size, before)
+            frame, refused = self._split(lines), Reasons()
+            if frame is None:
+                self.lines.put_back(lines)
+                rows, refused = self._parsed(size)
                 numbers = [line for line, _ in rows]
-                cells = zip(*(row for _, row in rows), strict=True)
+                none = [None] * len(self.names)
+                kept = (none if i in refused else row for i, (_, row) in enumerate(rows))
                 schema = dict.fromkeys(self.names, pl.String)
-                frame = pl.DataFrame(dict(zip(self.names, cells, strict=False)), schema)
+                cells = dict(zip(self.names, zip(*kept, strict=True), strict=False))
+                frame = pl.DataFrame(cells, schema)
             if not numbers:
                 return
-            yield Chunk(frame, "line", numbers, self.file.name, tuple(self.reading.missing))
+            yield self._chunk(frame, numbers, refused)
 
     def _split(self, lines: list[str]) -> pl.DataFrame | None:
-        """Split lines; None if a line is blank, has a quote or another number of cells."""
+        """Split lines; None if one is blank, not UTF-8, or has a quote or more or fewer cells."""
         text, separator, last = "".join(lines), self.separator, len(self.names) - 1
         if '"' in text or any(x.count(separator) != last or x.isspace() for x in lines):
+            return None
+        if not is_text(text):
             return None
         rows = pl.Series(lines, dtype=pl.String).str.strip_chars_end("\r\n")
         cells = rows.str.split_exact(separator, last).struct.rename_fields(self.names)
         frame = cells.struct.unnest()
         return frame.with_columns(pl.all().str.strip_chars_start(" ")) if " " in text else frame
 
-    def _parsed(self, lines: Iterable[str], size: int, start: int) -> list[tuple[int, list[str]]]:
-        """Read the next ``size`` rows that are not blank, and the lines in which they begin.
+    def _parsed(self, size: int) -> tuple[list[tuple[int, list[str]]], Reasons]:
+        """Read the next ``size`` rows that are not blank.
 
-        ``start`` is the number of lines before these. The header may have any width.
+        A row whose quotes are wrong has its first line alone: the next row begins below it. The
+        header may have any width.
+
+        Returns:
+          the lines in which they begin, with their cells, and why some are refused, by place.
         """
-        name, rows = self.file.name, list[tuple[int, list[str]]]()
-        line, most = start + 1, csv.field_size_limit(self.reading.longest_line << 20)
-        reader = csv.reader(lines, delimiter=self.separator, skipinitialspace=True, strict=True)
+        lines, rows, refused, taken = self.lines, list[tuple[int, list[str]]](), Reasons(), []
+
+        def noted() -> Iterator[str]:
+            for line in lines:
+                taken.append(line)
+                yield line
+
+        def reader() -> Iterator[list[str]]:
+            return csv.reader(
+                noted(), delimiter=self.separator, skipinitialspace=True, strict=True
+            )
+
+        parser, most = reader(), csv.field_size_limit(self.reading.longest_line << 20)
         try:
-            for row in reader:
-                if len(row) > 1 or (row and row[0].strip()):
-                    rows.append((line, row))
-                    if hasattr(self, "names") and len(row) != len(self.names):
-                        found = f"{len(row)} cell{'s' * (len(row) > 1)}"
-                        text = f"{found} where the header has {len(self.names)} columns"
-                        advice = "mend the line, or quote its separators"
-                        raise ValueError(f"{name}, line {line}: {text}; {advice}")
-                    if len(rows) == size:
+            while len(rows) < size:
+                taken.clear()
+                begin = lines.number + 1
+                where = f"{self.file.name}, line {begin}"
+                try:
+                    row = next(parser, None)
+                    if row is None:
                         break
-                line = start + reader.line_num + 1
-        except csv.Error as error:
-            text = _of_quotes(str(error), start + reader.line_num)
-            raise ValueError(f"{name}, line {line}: {text}") from None
+                    if len(row) < 2 and not (row and row[0].strip()):
+                        continue
+                    why = self._unread(where, begin, row)
+                except csv.Error as error:
+                    if lines.is_cut:
+                        break
+                    row, why = [], f"{where}: {_of_quotes(str(error), lines.number)}"
+                    lines.put_back(taken[1:])
+                    parser = reader()
+                if why:
+                    refused[len(rows)] = why
+                rows.append((begin, row))
         finally:
             csv.field_size_limit(most)
-        return rows
+        return rows, refused
+
+    def _unread(self, where: str, begin: int, row: list[str]) -> str:
+        """Say why a row that begins in a line cannot be read; "" if it can be."""
+        if hasattr(self, "names") and len(row) != len(self.names):
+            found = f"{len(row)} cell{'s' * (len(row) > 1)}"
+            text = f"{found} where the header has {len(self.names)} columns"
+            return f"{where}: {text}; mend the line, or quote its separators"
+        return self._not_text(begin, "".join(row))
 
 
 def _of_quotes(error: str, line: int) -> str:
@@ -191,34 +287,44 @@ class NDJSON(TextTable):
         begun = list(itertools.islice(rows, NAMED_BY))
         self.named_by = NAMED_BY if len(begun) == NAMED_BY else None
         self._rows = itertools.chain(begun, rows)
-        self.names = list(dict.fromkeys(name for _, row in begun for name in row))
+        self.names = list(dict.fromkeys(name for _, row, _ in begun for name in row))
         if not self.names:
+            for _, _, why in begun[:1]:
+                if why:
+                    raise ValueError(why)
+            self.lines.check()
             raise ValueError(f"{file.name}: has no columns, only empty objects")
 
-    def _objects(self) -> Iterator[tuple[int, dict[str, object]]]:
+    def _objects(self) -> Iterator[tuple[int, dict[str, object], str]]:
+        """Read the lines that are not blank: their numbers and objects, and why one is refused."""
         for text in self.lines:
-            where = f"{self.file.name}, line {self.number}"
-            if not text.strip():
-                continue
-            try:
-                row = json.loads(text, parse_constant=lambda _: None)
-                if "\\u" in text:  # half of a surrogate pair is not text
-                    json.dumps(row, ensure_ascii=False).encode()
-            except (ValueError, RecursionError) as error:
-                raise ValueError(f"{where}: is no JSON object: {error}") from None
-            if not isinstance(row, dict):
-                wanted = 'one JSON object a line is wanted, as {"a": 1, "b": 2}'
-                raise ValueError(f"{where}: {wanted}; got {text.strip()[:40]!r}")
-            yield self.number, row
+            if text.strip():
+                row, why = self._object(text)
+                yield self.lines.number, row, why
 
-    def chunks(self, size: int) -> Iterator[Chunk]:
-        size = at_most(size, len(self.names))
+    def _object(self, text: str) -> tuple[dict[str, object], str]:
+        number = self.lines.number
+        where = f"{self.file.name}, line {number}"
+        if why := self._not_text(number, text):
+            return {}, why
+        try:
+            row = json.loads(text, parse_constant=lambda _: None)
+            if "\\u" in text:  # half of a surrogate pair is not text
+                json.dumps(row, ensure_ascii=False).encode()
+        except (ValueError, RecursionError) as error:
+            return {}, f"{where}: is no JSON object: {error}"
+        if not isinstance(row, dict):
+            wanted = 'one JSON object a line is wanted, as {"a": 1, "b": 2}'
+            return {}, f"{where}: {wanted}; got {text.strip()[:40]!r}"
+        return row, ""
+
+    def _chunks(self, size: int) -> Iterator[Chunk]:
         while taken := list(itertools.islice(self._rows, size)):
-            lines, rows = zip(*taken, strict=True)
+            lines, rows, reasons = zip(*taken, strict=True)
             names = dict.fromkeys([*self.names, *(name for row in rows for name in row)])
             cells = [series_of(name, [row.get(name) for row in rows]) for name in names]
-            missing = tuple(self.reading.missing)
-            yield Chunk(pl.DataFrame(cells), "line", lines, self.file.name, missing)
+            refused = {place: why for place, why in enumerate(reasons) if why}
+            yield self._chunk(pl.DataFrame(cells), lines, refused)
 
 
 def series_of(name: str, values: list) -> pl.Series:

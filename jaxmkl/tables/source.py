@@ -104,6 +104,9 @@ def open_table(source: object, **how: Unpack[How]) -> Table:
         have these, too, and what a row does not name is zero there.
       whole: whether all rows will be in memory: LIBSVM from a pipe then has all of its columns,
         not only those of the first 8,192 rows.
+      keep_refused: whether a row of text that cannot be read (it has another number of cells, is
+        not UTF-8, is no JSON and the like) stays among the rows, its cells missing, and stands in
+        ``Chunk.refused``. By default it is refused after the rows before it were returned.
 
     Raises:
       FileNotFoundError: there is no such file.
@@ -319,6 +322,10 @@ def joined(table: Table, size: int) -> Chunk:
         elif len({one.dtype for one in cells}) > 1:
             kind = kinds.pop() if len(kinds) == 1 else pl.String()
             cells = [one.cast(kind) for one in cells]
-        columns.append(pl.concat(cells))
-    numbers = [number for part in parts for number in part.numbers]
-    return parts[0]._replace(frame=pl.DataFrame(columns), numbers=numbers)
+        columns.append(pl.concat(cells).alias(name))
+    numbers, refused = list[int](), list[tuple[int, str]]()
+    for part in parts:
+        refused += ((len(numbers) + place, why) for place, why in part.refused)
+        numbers += part.numbers
+    frame = pl.DataFrame(columns)
+    return parts[0]._replace(frame=frame, numbers=numbers, refused=tuple(refused))
