@@ -25,7 +25,7 @@ from jaxmkl.updates.rule import Rule
 _HIGHEST = jax.lax.Precision.HIGHEST
 # units of rounding that keep S definite, see RLS: in its diagonal, where examples are forgotten
 # and always, and in the noise of a label
-JITTER, FLOOR, NOISE = 200, 8, 2
+JITTER, FLOOR, NOISE = 1000, 8, 2
 SYMMETRIZED = 16  # periods after which S is made symmetric again
 
 
@@ -128,7 +128,7 @@ class RLS(Rule):
     diagonal of S grows,
 
         d = r φ_k + z·g,   r = max(1, 2 b u Σ_i S_ii z_i²),
-        S_ii <- S_ii + u max(200 (φ^-b - 1), 8 (1 - m)) S_ii,   m = trace S / trace I/λ,
+        S_ii <- S_ii + u max(1000 (φ^-b - 1), 8 (1 - m)) S_ii,   m = trace S / trace I/λ,
 
     with u the unit of rounding, 1.2e-7 in single and 2.2e-16 in double precision. A noise r above
     1 is for examples so large that z'S z is nothing beside what rounding makes of it, as they may

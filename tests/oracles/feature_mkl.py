@@ -98,7 +98,7 @@ class RecursiveLeastSquares:
         if t % self.period == 0:
             if self.learned:
                 missing = 1 - self.diagonal.sum() / self.first
-                lift = max(200 * (self.forgetting**-self.period - 1), 8 * missing)
+                lift = max(1000 * (self.forgetting**-self.period - 1), 8 * missing)
                 self.covariance += np.diag(lift * np.finfo(float).eps * self.diagonal)
             self.learned = False
             self.diagonal = np.diag(self.covariance)
