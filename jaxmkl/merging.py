@@ -12,6 +12,8 @@ from jaxmkl._learner import require_learner
 from jaxmkl._shards import added, shard
 from jaxmkl._types import PyTree
 from jaxmkl.mkl import MKL, MKLState
+from jaxmkl.models import Bank
+from jaxmkl.reservoir import Reservoir
 from jaxmkl.streaming import checks
 
 __all__ = ["merge"]
@@ -35,7 +37,7 @@ def merge(learner: MKL, states: PyTree, *, start: MKLState | None = None) -> MKL
       knew one shard only, the weights of several models differ from those of one pass. Uniform
       weights stay.
     - The noise of labels is the mean of the shards', weighted by their labels.
-    - Reservoirs become one, a uniform sample of all shards' examples. From it learned metrics and
+    - Memories become one, a uniform sample of all shards' examples. From it learned metrics and
       all models under them, and forests, are learned anew, as they are in some rounds of a stream.
     - A query and a selection must have no state of their own.
 
@@ -52,8 +54,8 @@ def merge(learner: MKL, states: PyTree, *, start: MKLState | None = None) -> MKL
         ``learner.init``, stacked by ``jax.tree.map(lambda leaf: jnp.stack([leaf] * S), state)``.
         If they lie on devices of several processes, all of these must call this function.
       start: the state that all shards began with, if it had learned already; by default one of
-        ``learner.init``. Without it, what it had learned would count S times. Where there are
-        reservoirs it must not have learned, as its sample lies in every shard.
+        ``learner.init``. Without it, what it had learned would count S times. Where there is a
+        memory it must not have learned, as its examples lie in that of every shard.
 
     Returns:
       One state of the learner.
@@ -93,14 +95,30 @@ def merge(learner: MKL, states: PyTree, *, start: MKLState | None = None) -> MKL
         pytree.require(begun <= rounds, "merge", "start", f"a state after {begun}", wanted)
     began = (None,) * len(learner.models) if start is None else start.models
     banks = zip(learner.models, states.models, began, strict=True)
-    models = tuple(bank.merged(*of_bank) for bank, *of_bank in banks)
+    memory, models = None, []
+    if learner.memory is not None:
+        memory = learner.memory.merged(states.memory, getattr(start, "memory", None))
+    for i, (bank, own, begun) in enumerate(banks):
+        if bank.first is None:
+            models.append(bank.merged(own, begun))
+        else:  # from the models of the shard that has seen the most examples
+            own = shard(own, jnp.argmax(states.memory.num_examples))
+            models.append(_renewed(bank, own, learner.memory, memory, i))
     aggregate = learner.aggregate.merged(states.aggregate, getattr(start, "aggregate", None))
-    merged = shard(states, 0).replace(models=models, aggregate=aggregate, **_rest(states, start))
+    own = _rest(states, start) | {"memory": memory}
+    merged = shard(states, 0).replace(models=tuple(models), aggregate=aggregate, **own)
     for name, leaf in leaves_by_name(merged.models).items():
         good = not jnp.issubdtype(leaf.dtype, jnp.floating) or bool(np.isfinite(leaf).all())
         wanted = "finite: rounding has left a covariance without an inverse; take float64"
         pytree.require(good, "merge", f"models{name.removeprefix('state')}", "NaN", wanted)
     return merged
+
+
+@jax.jit
+def _renewed(bank: Bank, state: PyTree, reservoir: Reservoir, memory: PyTree, i: int) -> PyTree:
+    """The state of the i-th bank, renewed."""
+    renewal = reservoir.renewal(memory, memory.num_examples)
+    return bank.renewed(state, renewal._replace(key=jax.random.fold_in(renewal.key, i)))
 
 
 @jax.jit
