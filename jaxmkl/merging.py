@@ -1,5 +1,7 @@
 """Merging the states of shards of a stream that were learned separately."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,9 +13,7 @@ from jaxmkl._devices import local
 from jaxmkl._learner import require_learner
 from jaxmkl._shards import added, shard
 from jaxmkl._types import PyTree
-from jaxmkl.mkl import MKL, MKLState
-from jaxmkl.models import Bank
-from jaxmkl.reservoir import Reservoir
+from jaxmkl.mkl import MKL, MKLState, renew
 from jaxmkl.streaming import checks
 
 __all__ = ["merge"]
@@ -95,7 +95,8 @@ def merge(learner: MKL, states: PyTree, *, start: MKLState | None = None) -> MKL
         pytree.require(begun <= rounds, "merge", "start", f"a state after {begun}", wanted)
     began = (None,) * len(learner.models) if start is None else start.models
     banks = zip(learner.models, states.models, began, strict=True)
-    memory, models = None, []
+    memory: Any = None
+    models = []
     if learner.memory is not None:
         memory = learner.memory.merged(states.memory, getattr(start, "memory", None))
     for i, (bank, own, begun) in enumerate(banks):
@@ -103,7 +104,8 @@ def merge(learner: MKL, states: PyTree, *, start: MKLState | None = None) -> MKL
             models.append(bank.merged(own, begun))
         else:  # from the models of the shard that has seen the most examples
             own = shard(own, jnp.argmax(states.memory.num_examples))
-            models.append(_renewed(bank, own, learner.memory, memory, i))
+            given = learner.memory, memory, memory.num_examples, i
+            models.append(renew(bank, own, *given))
     aggregate = learner.aggregate.merged(states.aggregate, getattr(start, "aggregate", None))
     own = _rest(states, start) | {"memory": memory}
     merged = shard(states, 0).replace(models=tuple(models), aggregate=aggregate, **own)
@@ -112,13 +114,6 @@ def merge(learner: MKL, states: PyTree, *, start: MKLState | None = None) -> MKL
         wanted = "finite: rounding has left a covariance without an inverse; take float64"
         pytree.require(good, "merge", f"models{name.removeprefix('state')}", "NaN", wanted)
     return merged
-
-
-@jax.jit
-def _renewed(bank: Bank, state: PyTree, reservoir: Reservoir, memory: PyTree, i: int) -> PyTree:
-    """The state of the i-th bank, renewed."""
-    renewal = reservoir.renewal(memory, memory.num_examples)
-    return bank.renewed(state, renewal._replace(key=jax.random.fold_in(renewal.key, i)))
 
 
 @jax.jit

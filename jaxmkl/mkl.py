@@ -31,6 +31,7 @@ With K outputs, targets or classes, a model has K values, and the aggregate comb
 output apart: one against the rest, with shared features, covariances and selections.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -45,6 +46,7 @@ from jaxmkl._algorithm import Algorithm, State
 from jaxmkl._blocks import common_period, largest_of_runs, rounds_of, uniform
 from jaxmkl._feedback import Feedback
 from jaxmkl._noise import Noise
+from jaxmkl._programs import Kept
 from jaxmkl._types import PyTree
 from jaxmkl.aggregate import Aggregate, Combination, Hedge
 from jaxmkl.aggregate.base import Penalized
@@ -219,7 +221,7 @@ class MKL(Algorithm):
         return self.rules[0].loss if self.rules else Squared()
 
     @property
-    def _learning(self) -> list[Bank]:
+    def _learning(self) -> list[Any]:
         """The banks that learn their kernels."""
         return [bank for bank in self.models if bank.first is not None]
 
@@ -240,8 +242,9 @@ class MKL(Algorithm):
 
     @property
     def period(self) -> int | None:  # type: ignore[override]
-        """The largest number that divides the banks' periods, if they have any."""
-        return common_period((*self.models, self.aggregate))
+        """The largest number that divides the periods of all parts, and all renewals' rounds."""
+        renewals = [f // 2 if f % 2 == 0 else f for f in (b.first for b in self._learning)]
+        return math.gcd(common_period((*self.models, self.aggregate)) or 0, *renewals) or None
 
     def init_own(
         self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: DTypeLike
@@ -440,8 +443,8 @@ class MKL(Algorithm):
         models, renewal = list(state.models), self.memory.renewal(state.memory, state.round)
         for i, bank in enumerate(self.models):
             if bank.first is not None:
-                own = renewal._replace(key=jax.random.fold_in(renewal.key, i))
-                models[i] = _renewed_if(ended & bank.renews(state.round), bank, own, models[i])
+                due = ended & bank.renews(state.round)
+                models[i] = _renewed_if(due, bank, _seen(renewal, i), models[i])
         return state.replace(models=tuple(models))
 
     def capacity(self, state: MKLState) -> int | None:
@@ -488,6 +491,28 @@ class MKL(Algorithm):
             return MKLInfo(weights, number, None, None)
         support, overflow = zip(*found, strict=True)
         return MKLInfo(weights, number, jnp.concatenate(support), sum(overflow[1:], overflow[0]))
+
+
+@Kept
+def renew(
+    bank: Bank, state: PyTree, reservoir: Reservoir, memory: PyTree, round: jax.Array, place: int
+) -> PyTree:
+    """The state of a bank, the one at a ``place``, renewed from a memory when a round begins.
+
+    Where learners stand side by side, states, memories and rounds have their leading axes.
+    """
+
+    def one(state: PyTree, memory: ReservoirState, round: jax.Array) -> PyTree:
+        return bank.renewed(state, _seen(reservoir.renewal(memory, round), place))
+
+    for _ in range(round.ndim):
+        one = jax.vmap(one)
+    return one(state, memory, round)
+
+
+def _seen(renewal: Renewal, place: int) -> Renewal:
+    """As the bank at a place sees it, with a key of its own."""
+    return renewal._replace(key=jax.random.fold_in(renewal.key, place))
 
 
 @jax.custom_jvp

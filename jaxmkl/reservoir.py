@@ -3,7 +3,7 @@
 It is the memory of a learner: banks that learn their kernels look back at it when they renew them.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -196,11 +196,11 @@ def _written(
     return X.at[place].set(example[0], mode="drop"), y.at[place].set(example[1], mode="drop")
 
 
-def is_doubling(round: jax.Array, first: int) -> jax.Array:
-    """Whether a round is ``first`` times a power of two: 1, 2, 4, ...
+def is_doubling(round: Any, first: int) -> Any:
+    """Whether a round, an integer or an array of them, is ``first`` times a power of two.
 
-    >>> [t for t in range(50) if is_doubling(jnp.asarray(t), 6)]
+    >>> [t for t in range(50) if is_doubling(t, 6)]
     [6, 12, 24, 48]
     """
-    times, rest = jnp.divmod(round, first)
-    return (rest == 0) & (jax.lax.population_count(times) == 1)
+    times = round // first
+    return (times > 0) & (times * first == round) & (times & (times - 1) == 0)

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from trees import assert_equal, begin, plain, scan
+from trees import assert_close, assert_equal, begin, plain, scan
 
 import jaxmkl
 from jaxmkl import pytree
@@ -22,7 +22,6 @@ class Mean(Bank):
     sample: int = pytree.count(default=100)
     num_models = 1
     all_rules = ()
-    period = 8
 
     def init(self, key, num_inputs, dtype, num_outputs=None):
         zero = jnp.zeros((), dtype)
@@ -145,3 +144,40 @@ def test_a_memory_has_one_home():
         jaxmkl.MKL(inside, memory=own)
     with pytest.raises(ValueError, match="memory must be a reservoir, as"):
         jaxmkl.MKL(TreeModels(), memory=500)
+
+
+def in_segments(make, X, y, lengths):
+    """What drivers make of it, in their segments, and one program of all rounds."""
+    learner = make()
+    start = learner.init(jax.random.key(0), X.shape[1])
+    state, outputs = start, []
+    for a, b in zip(np.cumsum([0, *lengths]), np.cumsum(lengths), strict=False):
+        state, recorded = jaxmkl.run(learner, state, X[a:b], y[a:b])
+        outputs.append(recorded)
+    traced = jax.jit(lambda start: jaxmkl.run(learner, start, X, y))(start)
+    return (state, jax.tree.map(lambda *leaves: np.concatenate(leaves), *outputs)), traced
+
+
+AROUND = {
+    "by itself": lambda: jaxmkl.MKL((Mean(), Mean(12))),
+    "scaled, with lags": lambda: jaxmkl.wrappers.lagged(
+        jaxmkl.scaled(jaxmkl.MKL(Mean()), jaxmkl.wrappers.RunningMoments()), 2
+    ),
+    "one of each class": lambda: jaxmkl.wrappers.one_vs_rest(
+        jaxmkl.MKL(Mean(), task="classification"), 3
+    ),
+    "late": lambda: jaxmkl.wrappers.delayed(jaxmkl.MKL(Mean()), 3),
+    "under a metric": lambda: jaxmkl.wrappers.learned_metric(jaxmkl.MKL(Mean()), first=16),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", AROUND)
+def test_renewals_between_segments_are_those_of_a_trace(name):
+    """Also where some labels are missing, and a run is cut amid a block and at a renewal."""
+    X, y = stream()
+    X, y = np.nan_to_num(np.tile(X, (3, 1))), np.tile(np.where(np.isnan(y), 0, y), 3)
+    if name == "one of each class":
+        y = np.digitize(y, (-0.5, 0.5)).astype(np.float32)
+    apart, traced = in_segments(AROUND[name], X, y, (3, 29, 1, 63, 24))
+    assert_close(apart, traced, 1e-5)

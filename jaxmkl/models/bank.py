@@ -28,7 +28,8 @@ class Bank(abc.ABC):
     many_outputs = False
     """Whether its models can have several outputs."""
     first: int | None = None
-    """The round of its first renewal; None for a bank that learns no kernels."""
+    """The round of its first renewal; None for a bank that learns no kernels. Blocks divide it, or
+    half of it if it is even."""
     sample: int = 2000
     """How many examples of the memory a renewal looks at."""
 
@@ -124,9 +125,13 @@ class Bank(abc.ABC):
         """The state after a block; rounds below ``round`` are over."""
         return state
 
-    def renews(self, round: jax.Array) -> jax.Array:
-        """Whether it is renewed when this round begins: at ``first``, twice, four times that."""
-        return jnp.asarray(False) if self.first is None else is_doubling(round, self.first)
+    def renews(self, round: Any) -> Any:
+        """Whether it is renewed when a round begins: at ``first``, twice, four times that.
+
+        A round is an integer, or an array inside a trace. It may be any that is ``first`` or 3/2
+        of it times a power of two.
+        """
+        return False if self.first is None else is_doubling(round, self.first)
 
     def renewed(self, state: PyTree, renewal: Renewal) -> PyTree:
         """The state with kernels learned anew from the memory.

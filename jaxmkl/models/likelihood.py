@@ -41,7 +41,7 @@ class LikelihoodModels(MetricBank):
       bank: the models, on any features that are not sequential and that JAX can derive.
       shapes: of the metric: "diagonal", a weight for each input, or "full"; or both.
       sample: how many examples of the learner's memory are learned anew, evenly.
-      first: the round of the first metric; blocks divide it, so powers of two suit.
+      first: the round of the first metric; blocks divide half of it, so powers of two suit.
       steps: of Adam, at each renewal.
       rate: of Adam, at the first step.
       examples: n, at most ``sample``: the evidence is that of so many of them.

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._blocks import common_period, sum_over_rows
+from jaxmkl._blocks import sum_over_rows
 from jaxmkl._feedback import Feedback
 from jaxmkl._metric import (
     SHAPES,
@@ -105,9 +105,9 @@ class MetricBank(Bank):
         return self.bank.random
 
     @property
-    def period(self) -> int:  # type: ignore[override]
-        """The largest that divides the round of the first metric and the period inside."""
-        return common_period((self.bank, _Period(self.first))) or self.first
+    def period(self) -> int | None:  # type: ignore[override]
+        """That of the models inside."""
+        return self.bank.period
 
     def init(
         self, key: jax.Array, num_inputs: int, dtype: DTypeLike, num_outputs: int | None = None
@@ -196,12 +196,6 @@ class MetricBank(Bank):
         return jax.vmap(lambda code: features.predict(state, code)[0])(codes)
 
 
-class _Period(NamedTuple):
-    """A part with a period."""
-
-    period: int
-
-
 @pytree.dataclass
 class MetricModels(MetricBank):
     """A bank on features of L'x, with metrics L learned from the gradients of its own models.
@@ -236,7 +230,7 @@ class MetricModels(MetricBank):
         of D inputs takes D² numbers and D³ operations a renewal; of more than 500 inputs it is
         diagonal, too.
       sample: how many examples of the memory a renewal looks at, evenly.
-      first: the round of the first metric; blocks divide it, so powers of two suit.
+      first: the round of the first metric; blocks divide half of it, so powers of two suit.
       repetitions: how often a metric is learned in a row.
       power: 1 is the published one; 1/2 changes less.
 

@@ -116,11 +116,6 @@ class TreeModels(Bank):
         """None: leaves keep means."""
         return ()
 
-    @property
-    def period(self) -> int:  # type: ignore[override]
-        """Trees grow in rounds that this divides."""
-        return max(1, self.first // 2)
-
     def init(
         self, key: jax.Array, num_inputs: int, dtype: DTypeLike, num_outputs: int | None = None
     ) -> TreeModelsState:
@@ -155,7 +150,7 @@ class TreeModels(Bank):
         counts = state.counts.at[at].set(jnp.where(learns, new, old))
         return state._replace(means=means, counts=counts)
 
-    def renews(self, round: jax.Array) -> jax.Array:
+    def renews(self, round: Any) -> Any:
         """Whether trees grow, in the rounds that the class names."""
         doublings = ((self.sample - 1) // self.first).bit_length()  # until they exceed the sample
         rarely = 0x55555555 << doublings % 2 & 0x7FFFFFFF  # every other power of two from there
