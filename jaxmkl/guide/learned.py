@@ -88,8 +88,8 @@ half of which are the latest examples, pass it to the learner:
 Reservoir(size=1000, latest=500)
 
 In rounds 256, 512, 1,024, ... a metric is learned from these examples, and the models learn the
-examples again under the new metric. Forests grow in rounds 64, 96, 128, 192, 256, ..., 4,096, and
-from then on in every fourth power of two. Between these rounds a metric costs one matrix product a
+examples again under the new metric. Forests grow in rounds 64, 96, 128, 192, 256, ..., 3,072, and
+then in rounds 4,096, 16,384, 65,536, ... Between these rounds a metric costs one matrix product a
 block.
 
 Renewals lie twice as far apart each time, so their cost is felt in a short stream, and vanishes in

@@ -47,13 +47,13 @@ class TreeModels(Bank):
         n_l <- φ n_l + 1,    m_l <- m_l + (y - m_l) / n_l,    φ = ``forgetting``.
 
     So f is a kernel smoother, and its kernel the share of trees in which two examples share a
-    leaf. All trees are grown anew in rounds 2, 3, 4, 6, 8, 12, ... times ``first`` / 2 until
-    these exceed ``sample``, and then in every fourth times the last power of two. They grow on so
-    many examples of the memory, whose labels then are what leaves begin with: in every node each
-    input gets a threshold, uniform between its least and its largest value at examples there (at
-    8 of them, if there are more); the node splits where that reduces the variance of the labels
-    most, the sum over the outputs. A node is a leaf if no split reduces it, or at ``depth``.
-    Before ``first`` each tree is one leaf: the mean label so far.
+    leaf. All trees are grown anew in rounds 2, 3, 4, 6, 8, 12, ... times ``first`` / 2 below
+    ``sample``, and from there on in those that are powers of 4. They grow on so many examples of
+    the memory, whose labels then are what leaves begin with: in every node each input gets a
+    threshold, uniform between its least and its largest value at examples there (at 8 of them, if
+    there are more); the node splits where that reduces the variance of the labels most, the sum
+    over the outputs. A node is a leaf if no split reduces it, or at ``depth``. Before ``first``
+    each tree is one leaf: the mean label so far.
 
     Labels of classes count as -1 and +1. A prediction has no derivative by the inputs, and growing
     is a constant for derivatives. The bank has no update rule, so that the learner's loss is the
@@ -152,12 +152,9 @@ class TreeModels(Bank):
 
     def renews(self, round: Any) -> Any:
         """Whether trees grow, in the rounds that the class names."""
-        doublings = ((self.sample - 1) // self.first).bit_length()  # until they exceed the sample
-        rarely = 0x55555555 << doublings % 2 & 0x7FFFFFFF  # every other power of two from there
-        times = round // self.first
-        at_powers = (times <= 2**doublings) | (times & rarely != 0)
-        between = is_doubling(round, max(3, 3 * self.first // 2)) & (round < self.sample)
-        return is_doubling(round, self.first) & at_powers | between
+        early, rarely = round < self.sample, round & 0x55555555 != 0  # at powers of 4
+        between = is_doubling(round, max(3, 3 * self.first // 2)) & early
+        return is_doubling(round, self.first) & (early | rarely) | between
 
     def renewed(self, state: TreeModelsState, renewal: Renewal) -> TreeModelsState:
         """New trees, and the means and counts of their leaves."""
