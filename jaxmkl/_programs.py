@@ -110,7 +110,7 @@ class _Table:
 
 
 _TABLE = _Table(8_192)
-_COMPILERS = ThreadPoolExecutor(2, "jaxmkl-compiler")  # JAX compiles without Python's lock
+_COMPILERS = ThreadPoolExecutor(1, "jaxmkl-compiler")  # JAX compiles without Python's lock
 
 
 def _either(compiled: Callable, jitted: Callable) -> Callable:

@@ -139,3 +139,16 @@ def test_rates_of_renewed_models_stay_arguments(compilations):
 
     run(0.1)
     assert compilations(lambda: run(0.2)) == 0
+
+
+@pytest.mark.slow
+def test_runs_side_by_side_are_those_alone():
+    """Whose renewals are amid one program, and those of a run are apart."""
+    learner, (X, y) = learned(), stream(150)
+    keys = jax.random.split(jax.random.key(4), 3)
+    states, outputs = jaxmkl.run_many(learner, keys, X, y, permute=False)
+    starts = [learner.init(jax.random.fold_in(key, 0), 2) for key in keys]
+    alone = [jaxmkl.run(learner, start, X, y) for start in starts]
+    for s, (state, recorded) in enumerate(alone):
+        np.testing.assert_allclose(outputs.prediction[s], recorded.prediction, atol=1e-3)
+        assert_equal(jax.tree.map(lambda leaf, s=s: leaf[s], states.memory), state.memory)
