@@ -1,5 +1,7 @@
 """Merging the states of shards of a stream that were learned separately."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,7 +13,7 @@ from jaxmkl._devices import local
 from jaxmkl._learner import require_learner
 from jaxmkl._shards import added, shard
 from jaxmkl._types import PyTree
-from jaxmkl.mkl import MKL, MKLState
+from jaxmkl.mkl import MKL, MKLState, renew
 from jaxmkl.streaming import checks
 
 __all__ = ["merge"]
@@ -35,7 +37,7 @@ def merge(learner: MKL, states: PyTree, *, start: MKLState | None = None) -> MKL
       knew one shard only, the weights of several models differ from those of one pass. Uniform
       weights stay.
     - The noise of labels is the mean of the shards', weighted by their labels.
-    - Reservoirs become one, a uniform sample of all shards' examples. From it learned metrics and
+    - Memories become one, a uniform sample of all shards' examples. From it learned metrics and
       all models under them, and forests, are learned anew, as they are in some rounds of a stream.
     - A query and a selection must have no state of their own.
 
@@ -52,8 +54,8 @@ def merge(learner: MKL, states: PyTree, *, start: MKLState | None = None) -> MKL
         ``learner.init``, stacked by ``jax.tree.map(lambda leaf: jnp.stack([leaf] * S), state)``.
         If they lie on devices of several processes, all of these must call this function.
       start: the state that all shards began with, if it had learned already; by default one of
-        ``learner.init``. Without it, what it had learned would count S times. Where there are
-        reservoirs it must not have learned, as its sample lies in every shard.
+        ``learner.init``. Without it, what it had learned would count S times. Where there is a
+        memory it must not have learned, as its examples lie in that of every shard.
 
     Returns:
       One state of the learner.
@@ -93,9 +95,20 @@ def merge(learner: MKL, states: PyTree, *, start: MKLState | None = None) -> MKL
         pytree.require(begun <= rounds, "merge", "start", f"a state after {begun}", wanted)
     began = (None,) * len(learner.models) if start is None else start.models
     banks = zip(learner.models, states.models, began, strict=True)
-    models = tuple(bank.merged(*of_bank) for bank, *of_bank in banks)
+    memory: Any = None
+    models = []
+    if learner.memory is not None:
+        memory = learner.memory.merged(states.memory, getattr(start, "memory", None))
+    for i, (bank, own, begun) in enumerate(banks):
+        if bank.first is None:
+            models.append(bank.merged(own, begun))
+        else:  # from the models of the shard that has seen the most examples
+            own = shard(own, jnp.argmax(states.memory.num_examples))
+            given = learner.memory, memory, memory.num_examples, i
+            models.append(renew(bank, own, *given))
     aggregate = learner.aggregate.merged(states.aggregate, getattr(start, "aggregate", None))
-    merged = shard(states, 0).replace(models=models, aggregate=aggregate, **_rest(states, start))
+    own = _rest(states, start) | {"memory": memory}
+    merged = shard(states, 0).replace(models=tuple(models), aggregate=aggregate, **own)
     for name, leaf in leaves_by_name(merged.models).items():
         good = not jnp.issubdtype(leaf.dtype, jnp.floating) or bool(np.isfinite(leaf).all())
         wanted = "finite: rounding has left a covariance without an inverse; take float64"

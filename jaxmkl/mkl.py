@@ -24,22 +24,29 @@ learner. With the weights q, the noise s of labels, and the mean over the models
     variance  = s + epistemic                                           of the label
     s <- s + η ((y - value)² s / variance - s),   η = max(1/n, .005)    with the n-th label
 
+Banks that learn their kernels look back at the **memory**, a reservoir of labelled examples, and
+say in which rounds and what they make of it (:meth:`jaxmkl.models.Bank.renewed`).
+
 With K outputs, targets or classes, a model has K values, and the aggregate combines those of each
 output apart: one against the rest, with shared features, covariances and selections.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import optax
+from jax.custom_derivatives import zero_from_primal
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._algorithm import Algorithm, State
-from jaxmkl._blocks import common_period, uniform
+from jaxmkl._blocks import common_period, largest_of_runs, rounds_of, uniform
 from jaxmkl._feedback import Feedback
 from jaxmkl._noise import Noise
+from jaxmkl._programs import Kept
 from jaxmkl._types import PyTree
 from jaxmkl.aggregate import Aggregate, Combination, Hedge
 from jaxmkl.aggregate.base import Penalized
@@ -47,6 +54,7 @@ from jaxmkl.losses import Loss, Squared, loss_field
 from jaxmkl.models import Bank
 from jaxmkl.query import All as AskAll
 from jaxmkl.query import Forecast, Query
+from jaxmkl.reservoir import Renewal, Reservoir, ReservoirState
 from jaxmkl.select import All, Select
 from jaxmkl.updates import Rule
 
@@ -63,6 +71,8 @@ class MKLState(State):
     select: PyTree
     noise: Noise | None
     """The noise of labels around predictions, where models know their own variance; or None."""
+    memory: ReservoirState | None
+    """Labelled examples, where banks learn their kernels; or None."""
 
 
 class MKLInfo(NamedTuple):
@@ -78,6 +88,17 @@ class MKLInfo(NamedTuple):
     """Examples so far that found no room and were not learned, int32, or None."""
 
 
+class MemoryCode(NamedTuple):
+    """One example, as the memory takes it."""
+
+    x: jax.Array
+    """The input (D,)."""
+    round: jax.Array
+    """Its round, int32."""
+    draws: jax.Array
+    """Random numbers of the reservoir (2,)."""
+
+
 class MKLCode(NamedTuple):
     """One example."""
 
@@ -89,6 +110,8 @@ class MKLCode(NamedTuple):
     """Noise of the aggregate."""
     select: PyTree
     """Noise of the selection."""
+    memory: MemoryCode | None
+    """None without a memory."""
 
 
 class MKLAux(NamedTuple):
@@ -122,11 +145,14 @@ class MKL(Algorithm):
       task: "regression" or "classification"; by default that of the loss (static).
       num_outputs: K, for several targets, or the number of classes (static). Predictions then are
         vectors (K,), labels of classes whole numbers from 0 to K - 1.
+      memory: the reservoir from which banks learn their kernels; by default it has as many places
+        as the bank that looks at the most, and there is none (None) where no bank learns any.
 
     Raises:
       ValueError: for a part that is none, or parts that make no sense together: a vote, or
         mistakes, or a rule for classes, in regression; several outputs of models with supports
-        (:func:`jaxmkl.wrappers.one_vs_rest`); a penalty on norms that models do not know.
+        (:func:`jaxmkl.wrappers.one_vs_rest`); a penalty on norms that models do not know; a
+        memory for banks that learn no kernels.
 
     Warns:
       RuntimeWarning: for step sizes that cannot converge (:class:`jaxmkl.updates.OGD`).
@@ -154,6 +180,13 @@ class MKL(Algorithm):
         "regression", "classification", default=None, derived=lambda learner: learner.loss.task
     )
     num_outputs: Any = pytree.count(default=None, minimum=2, optional=True)
+    memory: Any = pytree.part(
+        Reservoir,
+        "a reservoir, as jaxmkl.reservoir.Reservoir(4000), or None",
+        default=None,
+        optional=True,
+        derived=lambda learner: learner._usual_memory(),
+    )
 
     def __post_init__(self) -> None:
         if self.task == "regression":
@@ -172,6 +205,9 @@ class MKL(Algorithm):
             wanted += "on features by rules of first order do"
             good = all(bank.has_norms for bank in self.models)
             pytree.require(good, self, "aggregate", self.aggregate, wanted)
+        good = self.memory is None or bool(self._learning)
+        wanted = "None, as no bank of models learns its kernels"
+        pytree.require(good, self, "memory", self.memory, wanted)
         for bank in self.models:
             bank.warn_of_steps()
 
@@ -185,6 +221,16 @@ class MKL(Algorithm):
         return self.rules[0].loss if self.rules else Squared()
 
     @property
+    def _learning(self) -> list[Any]:
+        """The banks that learn their kernels."""
+        return [bank for bank in self.models if bank.first is not None]
+
+    def _usual_memory(self) -> Reservoir | None:
+        """A reservoir of as many places as a bank looks at, if any bank does."""
+        sizes = [bank.sample for bank in self._learning]
+        return Reservoir(max(sizes)) if sizes else None
+
+    @property
     def num_models(self) -> int:
         """Number of models E."""
         return sum(bank.num_models for bank in self.models)
@@ -196,8 +242,9 @@ class MKL(Algorithm):
 
     @property
     def period(self) -> int | None:  # type: ignore[override]
-        """The largest number that divides the banks' periods, if they have any."""
-        return common_period((*self.models, self.aggregate))
+        """The largest number that divides the periods of all parts, and all renewals' rounds."""
+        renewals = [f // 2 if f % 2 == 0 else f for f in (b.first for b in self._learning)]
+        return math.gcd(common_period((*self.models, self.aggregate)) or 0, *renewals) or None
 
     def init_own(
         self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: DTypeLike
@@ -207,12 +254,17 @@ class MKL(Algorithm):
         aggregate = self.aggregate.init(self.num_models, dtype)
         if K is not None:
             aggregate = jax.tree.map(lambda a: jnp.broadcast_to(a, (K, *a.shape)), aggregate)
+        memory = None
+        if self.memory is not None:
+            own = jax.random.fold_in(key, len(self.models))
+            memory = self.memory.init(own, num_inputs, dtype, K)
         return MKLState(
             **frame,
             models=tuple(bank.init(key, num_inputs, dtype, K) for bank, key in banks),
             aggregate=aggregate,
             select=self.select.init(self.num_models),
             noise=Noise.none(K, dtype) if self.has_variance else None,
+            memory=memory,
         )
 
     def _log_weights(self, state: PyTree) -> jax.Array:
@@ -239,6 +291,10 @@ class MKL(Algorithm):
             return jax.vmap(lambda key: draw(jax.random.fold_in(key, which)))(keys)
 
         by_chance = self.select.random or any(bank.random for bank in self.models)
+        memory = None
+        if self.memory is not None:
+            rounds = rounds_of(state.round, len(X))
+            memory = MemoryCode(X, rounds, self.memory.draws(state.memory, rounds))
         return MKLCode(
             models=tuple(
                 bank.encode(own, X, state.round, drawn(3 + i, lambda key: key))
@@ -247,6 +303,7 @@ class MKL(Algorithm):
             chance=drawn(0, lambda key: uniform(key, (E,), X.dtype)) if by_chance else None,
             aggregate=drawn(1, lambda key: self.aggregate.noise(key, E, X.dtype)),
             select=drawn(2, lambda key: self.select.noise(key, E, X.dtype)),
+            memory=memory,
         )
 
     def packed(self, state: MKLState) -> MKLState:
@@ -357,6 +414,11 @@ class MKL(Algorithm):
             aggregate=aggregate,
             select=self.select.update(state.select, log_weights, code.select, known),
         )
+        if code.memory is not None:
+            # what a renewal looks at is a constant for derivatives
+            example = jax.lax.stop_gradient((code.memory.x, y))
+            memory = self.memory.update(state.memory, *example, code.memory.draws, known)
+            after = after.replace(memory=memory)
         if state.noise is None or aux.variance is None:
             return after
         noise = state.noise.after(y, aux.value, aux.variance, known)
@@ -370,7 +432,20 @@ class MKL(Algorithm):
             return self.aggregate.close(own, size, state.round)
 
         aggregate = self._each(settle, state.aggregate)
-        return state.replace(models=models, aggregate=aggregate)
+        state = state.replace(models=models, aggregate=aggregate)
+        if codes.memory is None:
+            return state
+        # a block of padding alone ends in the round it begins with, and renews nothing again
+        return self._renewed(state, codes.memory.round[0] != state.round)
+
+    def _renewed(self, state: MKLState, ended: jax.Array) -> MKLState:
+        """The state after the renewals that are due, if a block has ``ended``."""
+        models, renewal = list(state.models), self.memory.renewal(state.memory, state.round)
+        for i, bank in enumerate(self.models):
+            if bank.first is not None:
+                due = ended & bank.renews(state.round)
+                models[i] = _renewed_if(due, bank, _seen(renewal, i), models[i])
+        return state.replace(models=tuple(models))
 
     def capacity(self, state: MKLState) -> int | None:
         found = [bank.capacity(own) for bank, own in self._banks(state)]
@@ -416,3 +491,54 @@ class MKL(Algorithm):
             return MKLInfo(weights, number, None, None)
         support, overflow = zip(*found, strict=True)
         return MKLInfo(weights, number, jnp.concatenate(support), sum(overflow[1:], overflow[0]))
+
+
+@Kept
+def renew(
+    bank: Bank, state: PyTree, reservoir: Reservoir, memory: PyTree, round: jax.Array, place: int
+) -> PyTree:
+    """The state of a bank, the one at a ``place``, renewed from a memory when a round begins.
+
+    Where learners stand side by side, states, memories and rounds have their leading axes.
+    """
+
+    def one(state: PyTree, memory: ReservoirState, round: jax.Array) -> PyTree:
+        return bank.renewed(state, _seen(reservoir.renewal(memory, round), place))
+
+    for _ in range(round.ndim):
+        one = jax.vmap(one)
+    return one(state, memory, round)
+
+
+def _seen(renewal: Renewal, place: int) -> Renewal:
+    """As the bank at a place sees it, with a key of its own."""
+    return renewal._replace(key=jax.random.fold_in(renewal.key, place))
+
+
+@jax.custom_jvp
+def _renewed_if(due: jax.Array, bank: Bank, renewal: Renewal, state: PyTree) -> PyTree:
+    """The state of a bank, renewed if that is due.
+
+    Under ``vmap`` a condition is a choice between both sides, worked out in every block; a loop
+    that has no turns costs nothing.
+    """
+
+    def turn(number: jax.Array, own: PyTree) -> PyTree:
+        # else XLA would see that all turns do the same, and do it before the loop, always
+        given, _ = jax.lax.optimization_barrier((renewal, number))
+        return optax.tree.where(due, bank.renewed(own, given), own)
+
+    return jax.lax.fori_loop(0, largest_of_runs(due.astype(jnp.int32)), turn, state)
+
+
+@_renewed_if.defjvp
+def _derivative(primals: tuple, tangents: tuple) -> tuple:
+    """A loop of dynamic length has no reverse derivative; what is learned anew is a constant."""
+    due, after = primals[0], _renewed_if(*primals)
+
+    def kept(leaf: jax.Array, tangent: jax.Array) -> jax.Array:
+        if not jnp.issubdtype(leaf.dtype, jnp.inexact):
+            return zero_from_primal(leaf)
+        return jnp.where(due, jnp.zeros_like(tangent), tangent)
+
+    return after, jax.tree.map(kept, after, tangents[-1])

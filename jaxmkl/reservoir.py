@@ -1,9 +1,9 @@
 """A reservoir: a sample of bounded size of the labelled examples of a stream.
 
-Banks that learn their kernels from the stream look back at a reservoir when they renew them.
+It is the memory of a learner: banks that learn their kernels look back at it when they renew them.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +25,46 @@ class ReservoirState(NamedTuple):
     """Labels (N,) or, of K outputs, (N, K)."""
     num_examples: jax.Array
     """Examples so far, int32."""
+
+
+class Renewal(NamedTuple):
+    """What banks learn their kernels from, now and then: the memory, and when it is."""
+
+    X: jax.Array
+    """Inputs (N, D); zeros where no example lies."""
+    y: jax.Array
+    """Labels (N,) or, of K outputs, (N, K)."""
+    known: jax.Array
+    """Which places (N,) hold an example; these come first."""
+    number: jax.Array
+    """Of all labelled examples so far, for which these stand, int32."""
+    round: jax.Array
+    """The rounds before this one are over, int32."""
+    key: jax.Array
+    """A typed key for what is drawn."""
+
+    def sample(self, size: int) -> "Renewal":
+        """So many places: evenly from the examples there, or all, and empty ones behind these.
+
+        >>> import jax.numpy as jnp
+        >>> X, number = jnp.arange(4.0)[:, None], jnp.asarray(3)
+        >>> seen = Renewal(X, X[:, 0], jnp.arange(4) < 3, number, number, jax.random.key(0))
+        >>> seen.sample(2).y.tolist(), seen.sample(5).known.tolist()
+        ([0.0, 1.0], [True, True, True, False, False])
+        """
+        N = len(self.X)
+        if size == N:
+            return self
+        place = jnp.arange(size, dtype=jnp.int32)
+        if size < N:
+            # as the product of two int32 would overflow
+            over = jnp.maximum(jnp.sum(self.known, dtype=jnp.int32), size) - size
+            place += (place.astype(jnp.float32) * (over / size)).astype(jnp.int32)
+        rows = jnp.minimum(place, N - 1)
+        known = self.known[rows] & (place < N)
+        X = jnp.where(known[:, None], self.X[rows], 0)
+        y = jnp.where(known.reshape(-1, *(1,) * (self.y.ndim - 1)), self.y[rows], 0)
+        return self._replace(X=X, y=y, known=known)
 
 
 @pytree.dataclass
@@ -79,6 +119,11 @@ class Reservoir:
         """Which places (N,) hold an example."""
         # the places of the latest come first
         return jnp.arange(self.size, dtype=jnp.int32) < state.num_examples
+
+    def renewal(self, state: ReservoirState, round: jax.Array) -> Renewal:
+        """What banks see of it when a round begins."""
+        key, X, y, number = state
+        return Renewal(X, y, self.filled(state), number, round, jax.random.fold_in(key, round))
 
     def draws(self, state: ReservoirState, rounds: jax.Array) -> jax.Array:
         """The random numbers (B, 2) of rounds (B,), in [0, 1): for a block at once."""
@@ -151,11 +196,11 @@ def _written(
     return X.at[place].set(example[0], mode="drop"), y.at[place].set(example[1], mode="drop")
 
 
-def is_doubling(round: jax.Array, first: int) -> jax.Array:
-    """Whether a round is ``first`` times a power of two: 1, 2, 4, ...
+def is_doubling(round: Any, first: int) -> Any:
+    """Whether a round, an integer or an array of them, is ``first`` times a power of two.
 
-    >>> [t for t in range(50) if is_doubling(jnp.asarray(t), 6)]
+    >>> [t for t in range(50) if is_doubling(t, 6)]
     [6, 12, 24, 48]
     """
-    times, rest = jnp.divmod(round, first)
-    return (rest == 0) & (jax.lax.population_count(times) == 1)
+    times = round // first
+    return (times > 0) & (times * first == round) & (times & (times - 1) == 0)

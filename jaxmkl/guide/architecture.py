@@ -21,7 +21,7 @@ Imports point down this list; a private module is imported by its own package al
     ├── _algorithm.py   the frame of all algorithms;  _learner.py  the protocol
     ├── aggregate/  query.py  select.py       three of the four questions
     ├── updates/        rules: gradient steps, passive aggressive, least squares, optax
-    ├── reservoir.py    a sample of the labelled examples, for kernels that are learned
+    ├── reservoir.py    the memory from which kernels are learned, a sample of labelled examples
     ├── features/       maps to coordinates: Fourier, sampled dictionary, linear
     ├── design/         points of a pool that are worth labelling
     ├── kernels/        stationary, dot product, sums and products, spaces of kernels

@@ -18,13 +18,17 @@
 
 **A program is compiled for** the classes of a learner and its parts, their static fields (what
 changes shapes or code, as numbers of features, budgets, losses), the dtype, the number of inputs,
-and lengths: those of :func:`jaxmkl.run` are padded to 64, 80, 96, 112, 128, 160, ... The first run
-compiles a program, and a run of about the same length nothing:
+and lengths. :func:`jaxmkl.run` and :func:`jaxmkl.stream` run in segments of 4,096 rows, or of 512
+or 64 where there are no more (or where rows are wide). The first run compiles a program, and one
+of another length nothing:
 
 >>> compilations(lambda: jaxmkl.run(learner, state, X[:97], y[:97])) > 0
 True
 >>> compilations(lambda: jaxmkl.run(learner, state, X[:112], y[:112]))
 0
+
+Kernels that are learned are learned by programs of their own, one for each such bank, between
+segments. They are compiled in another thread while the first rounds are compiled and run.
 
 **Numbers are not compiled in**: step sizes, bandwidths, rates, states and data are arguments.
 
@@ -34,7 +38,7 @@ True
 
 **What compiles again**: another static field, another function object as ``record``, another
 ``block_size``, another length for ``run_many``; another power of two of rows for ``predict_many``.
-A stream of chunks compiles for chunks longer than all before.
+A stream of chunks compiles for the first chunk of more than 64 rows, and of more than 512.
 
 **One call at a time.** ``predict``, ``ask``, ``update``, ``skip`` and ``step`` are compiled at the
 first call, ``predict_many`` for the next power of two of the rows (16 at least), whatever numbers

@@ -145,8 +145,9 @@ keeps its state in the bank's. This one divides each input by its root mean squa
 >>> bool(outputs.loss[-100:].mean() < 0.01)
 True
 
-A map that learns now and then, as from a reservoir of examples, changes in ``close``, in rounds
-that its ``period`` divides; its features are then made a block at a time.
+A map that learns now and then changes in ``close``, in rounds that its ``period`` divides; its
+features are then made a block at a time. A bank that learns its kernels from examples defines
+``first`` and :meth:`jaxmkl.models.Bank.renewed`, and is given the memory of the learner.
 
 ## A learner
 

@@ -53,8 +53,8 @@ most below its table. ``--report``, ``--json`` and ``jaxmkl info`` have all of t
 ## Around other learners
 
 A metric does not need random features. :func:`jaxmkl.wrappers.learned_metric` learns one for any
-learner, such as those with support vectors. Whenever the metric changes, the learner learns the
-examples in the reservoir again:
+learner, such as those with support vectors. The wrapper has a
+reservoir of its own. Whenever the metric changes, the learner learns its examples again:
 
 >>> learner = jaxmkl.wrappers.learned_metric(jaxmkl.kernel_ogd(jaxmkl.Gaussian(2.0)))
 >>> state, _ = errors(learner)
@@ -64,7 +64,7 @@ examples in the reservoir again:
 ## By gradients or by likelihood
 
 :class:`jaxmkl.models.MetricModels` learns a metric from the gradients of its own models, which say
-which inputs move the prediction. A renewal costs one pass over the reservoir.
+which inputs move the prediction. A renewal costs one pass over 2,000 examples.
 :class:`jaxmkl.models.LikelihoodModels` maximises the evidence of least squares on some hundred
 examples by steps of Adam. A renewal costs more. Rounds between renewals cost less, because the
 metric finds the width, too, and one kernel is enough. RESULTS.md has both on twelve tables. The
@@ -73,16 +73,24 @@ diagonal one by likelihood, which finds the inputs that matter.
 
 A third way was tried and is not in the library: gradient steps on the loss, in each block of the
 stream, that move a width for each input. It is better than fixed widths, but never was better than
-the best of the metrics. A step sees one block of examples; a metric is learned from the whole
-reservoir.
+the best of the metrics. A step sees one block of examples; a metric is learned from thousands.
 
 ## When it happens, and what it costs
 
-Labelled examples enter a :class:`jaxmkl.reservoir.Reservoir`, of 2,000 places for a metric and of
-4,000 for a forest. In rounds 256, 512, 1,024, ... a metric is learned from these examples, and the
-models learn the examples again under the new metric. Forests grow in rounds 64, 128, 256, ...,
-4,096, and from then on in every fourth of these. Between these rounds a metric costs one matrix
-product a block.
+Labelled examples enter the memory of the learner, one :class:`jaxmkl.reservoir.Reservoir` for all
+banks. A metric looks at 2,000 of its examples, a forest at 4,000: ``sample`` says how many, and
+the memory has as many places as the bank that looks at the most. For another one, such as a memory
+half of which are the latest examples, pass it to the learner:
+
+>>> bank = jaxmkl.models.TreeModels(sample=1000)
+>>> memory = jaxmkl.reservoir.Reservoir(1000, latest=500)
+>>> jaxmkl.MKL(bank, memory=memory).memory
+Reservoir(size=1000, latest=500)
+
+In rounds 256, 512, 1,024, ... a metric is learned from these examples, and the models learn the
+examples again under the new metric. Forests grow in rounds 64, 96, 128, 192, 256, ..., 3,072, and
+then in rounds 4,096, 16,384, 65,536, ... Between these rounds a metric costs one matrix product a
+block.
 
 Renewals lie twice as far apart each time, so their cost is felt in a short stream, and vanishes in
 a long one. These are the times of a round, in units of that of the fixed bank alone, with 26
@@ -96,7 +104,7 @@ The default, with a diagonal metric by likelihood, takes 1.13 times as long as t
 with 26 inputs, and as long as they with 77. Its first run compiles for 8 to 20 s, and that of the
 fixed bank for 2 to 4 s, depending on the processor.
 
-Examples that were refused, or whose label was not asked for, stay out of the reservoir.
+Examples that were refused, or whose label was not asked for, stay out of the memory.
 Derivatives by rates and widths stop at such a round.
 
 ## When to leave it out
@@ -105,6 +113,6 @@ Use ``expert_mkl(banks="fixed")``, or ``--set "banks='fixed'"`` with the command
 
 - if every round must take the same time;
 - if the inputs are few, and all matter;
-- if memory is scarce: a reservoir holds N (D + 1) numbers for each bank;
+- if room is scarce: a memory of N examples holds N (D + 1) numbers;
 - if there are thousands of inputs, as each takes part in every gradient.
 """

@@ -57,7 +57,7 @@ The sums behind least squares add up. Let four machines learn a quarter of the s
 
 To merge repeatedly while the stream continues, start the next part from the merged state, and pass
 it as ``start``, so that it counts only once. Learned metrics and forests are learned anew, from a
-uniform sample of what the shards' reservoirs hold; there nothing may have been learned before the
+uniform sample of what the shards' memories hold; there nothing may have been learned before the
 start. Gradient steps, supports and forgetting depend on the order of examples, and are refused.
 
 ## Many kernels over devices

@@ -2,10 +2,12 @@
 
 A bank has E models (kernels times rates times rules), each a function f_e that a labelled example
 changes. It encodes a block of examples at once, predicts from one code, updates its models, and
-closes the block: whatever a finished block leaves behind becomes part of the state.
+closes the block: whatever a finished block leaves behind becomes part of the state. A bank that
+learns its kernels is renewed in some rounds, from the memory of the learner.
 """
 
 import abc
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +16,7 @@ from jax.typing import DTypeLike
 from jaxmkl import _pytree as pytree
 from jaxmkl._feedback import Feedback
 from jaxmkl._types import PyTree
+from jaxmkl.reservoir import Renewal, is_doubling
 from jaxmkl.updates import Rule
 
 
@@ -24,6 +27,19 @@ class Bank(abc.ABC):
     """Rounds after which :meth:`close` changes the state; blocks divide it. None for never."""
     many_outputs = False
     """Whether its models can have several outputs."""
+    first: int | None = None
+    """The round of its first renewal; None for a bank that learns no kernels. Blocks divide it, or
+    half of it if it is even."""
+    sample: int = 2000
+    """How many examples of the memory a renewal looks at."""
+
+    def __new__(cls, *args: Any, **fields: Any) -> Self:
+        """Refuse the reservoir that banks had until there was one memory for all."""
+        wanted = "left out: the memory is the learner's, as MKL(..., memory=Reservoir(500)), and "
+        wanted += "sample=500 says how many of its examples the bank looks at"
+        given = fields.get("reservoir")
+        pytree.require("reservoir" not in fields, cls.__name__, "reservoir", given, wanted)
+        return super().__new__(cls)
 
     @property
     def has_variance(self) -> bool:
@@ -107,6 +123,21 @@ class Bank(abc.ABC):
 
     def close(self, state: PyTree, codes: PyTree, round: jax.Array) -> PyTree:
         """The state after a block; rounds below ``round`` are over."""
+        return state
+
+    def renews(self, round: Any) -> Any:
+        """Whether it is renewed when a round begins: at ``first``, twice, four times that.
+
+        A round is an integer, or an array inside a trace. It may be any that is ``first`` or 3/2
+        of it times a power of two.
+        """
+        return False if self.first is None else is_doubling(round, self.first)
+
+    def renewed(self, state: PyTree, renewal: Renewal) -> PyTree:
+        """The state with kernels learned anew from the memory.
+
+        No derivative goes through it, and any loops in it may have a dynamic length.
+        """
         return state
 
     def packed(self, state: PyTree) -> PyTree:

@@ -7,8 +7,9 @@ import optax
 from jaxmkl import _pytree as pytree
 from jaxmkl._metric import importances
 from jaxmkl._types import Number, PyTree
-from jaxmkl.models.metric import MetricBank, MetricModelsState, Renewal
+from jaxmkl.models.metric import MetricBank, MetricModelsState
 from jaxmkl.optimizers import FromOptax
+from jaxmkl.reservoir import Renewal
 
 _HIGHEST = jax.lax.Precision.HIGHEST
 
@@ -18,7 +19,7 @@ class LikelihoodModels(MetricBank):
     """A bank on features of L'x, with metrics L of the largest marginal likelihood.
 
     As in :class:`MetricModels` a metric changes in rounds ``first``, twice as many, four times
-    as many and so on, and then all models begin anew and learn the reservoir under it. But L is
+    as many and so on, and then all models begin anew and learn from the memory under it. But L is
     not made of gradients of the models: some steps of Adam, the first of length ``rate`` and the
     later ones shorter, by a cosine, climb the evidence of Bayesian linear regression on the
     features Z (n, M) of the n examples at hand,
@@ -39,11 +40,11 @@ class LikelihoodModels(MetricBank):
     Args:
       bank: the models, on any features that are not sequential and that JAX can derive.
       shapes: of the metric: "diagonal", a weight for each input, or "full"; or both.
-      reservoir: the sample of labelled examples, by default 2,000; all are learned anew.
-      first: the round of the first metric; blocks divide it, so powers of two suit.
+      sample: how many examples of the learner's memory are learned anew, evenly.
+      first: the round of the first metric; blocks divide half of it, so powers of two suit.
       steps: of Adam, at each renewal.
       rate: of Adam, at the first step.
-      examples: n, at most those of the reservoir: the evidence is that of so many of them.
+      examples: n, at most ``sample``: the evidence is that of so many of them.
       regularization: λ at which Adam begins; that of the rules inside is not read.
 
     Raises:
@@ -68,18 +69,14 @@ class LikelihoodModels(MetricBank):
     examples: int = pytree.count(default=1000)
     regularization: Number = pytree.positive(default=0.01)
 
-    def learned(self, given: Renewal, rules: tuple, metrics: tuple) -> tuple:
-        # evenly from those that there are: the first places may hold the latest examples
-        n = min(self.examples, len(given.X))
-        place = jnp.arange(n) * jnp.maximum(jnp.sum(given.filled), n) // n
-        examples = given.X[place], given.y[place], given.filled[place]
-        each = zip(given.inside, metrics, strict=True)
-        return tuple(self._likeliest(own, metric, *examples) for own, metric in each)
+    def learned(self, state: MetricModelsState, renewal: Renewal, turn: jax.Array) -> tuple:
+        few = renewal.sample(min(self.examples, self.sample))
+        each = zip(*state.bank.features, strict=True)
+        return tuple(self._likeliest(metric, inside, few) for metric, inside in each)
 
-    def _likeliest(
-        self, inside: PyTree, metric: jax.Array, X: jax.Array, y: jax.Array, known: jax.Array
-    ) -> jax.Array:
-        """The metric after the steps of Adam on examples, of which some are ``known``."""
+    def _likeliest(self, metric: jax.Array, inside: PyTree, few: Renewal) -> jax.Array:
+        """The metric after the steps of Adam on a few examples."""
+        X, y, known = few.X, few.y, few.known
         dtype, diagonal, unit = X.dtype, metric.ndim == 1, X.shape[1] ** -0.5
         smallest = jnp.finfo(dtype).tiny
 
@@ -111,13 +108,10 @@ class LikelihoodModels(MetricBank):
     def importances(self, state: MetricModelsState) -> jax.Array:
         """How much each input matters (D,), of sum 1: its share of the variance of L'x.
 
-        It is that of the diagonal of L L', as of any metric, for inputs of the same variance in
-        the reservoir. The evidence says nothing of the weight of a constant input.
+        It is that of the diagonal of L L', as of any metric, for inputs of the same variance at
+        the last renewal. The evidence says nothing of the weight of a constant input.
         """
-        X, filled = state.reservoir.X, self.reservoir.filled(state.reservoir)[:, None]
-        known = jnp.any(filled)
-        variance = jnp.var(X, axis=0, where=filled | ~known)
-        variance = jnp.where(jnp.any(variance > 0), variance, 1.0)
+        variance = jnp.where(jnp.any(state.variances > 0), state.variances, 1.0)
         scaled = jnp.stack([importances(metric) * variance for metric in state.metrics])
         return jnp.mean(scaled / jnp.sum(scaled, axis=1, keepdims=True), axis=0)
 

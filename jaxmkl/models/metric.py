@@ -6,16 +6,10 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import optax
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._blocks import (
-    common_period,
-    largest_of_runs,
-    rounds_of,
-    sum_over_rows,
-)
+from jaxmkl._blocks import sum_over_rows
 from jaxmkl._feedback import Feedback
 from jaxmkl._metric import (
     SHAPES,
@@ -26,12 +20,11 @@ from jaxmkl._metric import (
     outer_products,
     signs_of,
 )
-from jaxmkl._shards import shard
 from jaxmkl._types import Number, PyTree
 from jaxmkl.features import MetricFeatures
 from jaxmkl.models.bank import Bank
-from jaxmkl.models.on_features import FeatureCode, FeatureModels, FeatureModelsState
-from jaxmkl.reservoir import Reservoir, ReservoirState, is_doubling
+from jaxmkl.models.on_features import FeatureAux, FeatureCode, FeatureModels, FeatureModelsState
+from jaxmkl.reservoir import Renewal
 from jaxmkl.updates import Rule
 
 _RECENT = 0.01  # weight of the latest round in the models' losses
@@ -45,8 +38,8 @@ class MetricModelsState(NamedTuple):
     """State of the models; that of their features has the metrics."""
     losses: jax.Array
     """Discounted squared errors of the models (E,), summed over outputs."""
-    reservoir: ReservoirState
-    """Labelled examples, before the metric."""
+    variances: jax.Array
+    """Of the inputs (D,) at the last renewal; ones before the first."""
 
     @property
     def metrics(self) -> tuple[jax.Array, ...]:
@@ -54,52 +47,19 @@ class MetricModelsState(NamedTuple):
         return self.bank.features.metrics
 
 
-class MetricCode(NamedTuple):
-    """One example."""
-
-    x: jax.Array
-    """The input (D,), before the metric."""
-    round: jax.Array
-    """The example's round, int32."""
-    draws: jax.Array
-    """Random numbers of the reservoir (2,)."""
-    bank: FeatureCode
-    """Code of the models."""
-
-
-class Renewal(NamedTuple):
-    """What a renewal looks at; it changes the states of the rules, and the metrics."""
-
-    X: jax.Array
-    """The reservoir's inputs (N, D)."""
-    y: jax.Array
-    filled: jax.Array
-    """Which of its places hold an example (N,)."""
-    number: jax.Array
-    """Of all labelled examples so far."""
-    losses: jax.Array
-    inside: tuple
-    """States of the feature map under each metric."""
-    round: jax.Array
-    turn: jax.Array | int = 0
-    """How often the metrics have been learned in this renewal."""
-
-
 @pytree.dataclass
 class MetricBank(Bank):
-    """The base of banks on features of L'x, whose metrics L are learned on a reservoir.
+    """The base of banks on features of L'x, whose metrics L are learned from the memory.
 
     One that is new defines :meth:`learned`. In rounds ``first``, twice as many, four times as many
-    and so on all metrics are learned, and then all models begin anew and learn the reservoir:
-    least squares in closed form, each example counting as often as it stands for, and rules of
-    first order by one pass.
+    and so on all metrics are learned, and then all models begin anew and learn the ``sample`` of
+    the memory: least squares in closed form, each example counting as often as it stands for, and
+    rules of first order by one pass.
     """
 
     bank: FeatureModels = pytree.part(FeatureModels, "a bank on features")
     shapes: tuple[str, ...] = pytree.choices(*SHAPES, default=("diagonal",))
-    reservoir: Reservoir = pytree.part(
-        Reservoir, "a reservoir, as jaxmkl.reservoir.Reservoir(500)", default=Reservoir()
-    )
+    sample: int = pytree.count(default=2000)
     first: int = pytree.count(default=256)
     many_outputs = True
 
@@ -119,8 +79,11 @@ class MetricBank(Bank):
         return 1
 
     @abc.abstractmethod
-    def learned(self, given: Renewal, rules: tuple, metrics: tuple) -> tuple:
-        """The metrics, of each shape, from those before and from the reservoir."""
+    def learned(self, state: MetricModelsState, renewal: Renewal, turn: jax.Array) -> tuple:
+        """The metrics, of each shape, from a state and a sample of the memory.
+
+        ``turn`` says how often they have been learned in this renewal.
+        """
 
     @property
     def num_models(self) -> int:
@@ -142,44 +105,38 @@ class MetricBank(Bank):
         return self.bank.random
 
     @property
-    def period(self) -> int:  # type: ignore[override]
-        """The largest that divides the round of the first metric and the period inside."""
-        return common_period((self.bank, _Period(self.first))) or self.first
+    def period(self) -> int | None:  # type: ignore[override]
+        """That of the models inside."""
+        return self.bank.period
 
     def init(
         self, key: jax.Array, num_inputs: int, dtype: DTypeLike, num_outputs: int | None = None
     ) -> MetricModelsState:
         bank = self.inside.init(key, num_inputs, dtype, num_outputs)
-        key = jax.random.fold_in(key, 1)
-        return MetricModelsState(
-            bank=bank,
-            losses=jnp.zeros((self.num_models,), dtype),
-            reservoir=self.reservoir.init(key, num_inputs, dtype, num_outputs),
-        )
+        losses, variances = jnp.zeros((self.num_models,), dtype), jnp.ones((num_inputs,), dtype)
+        return MetricModelsState(bank, losses, variances)
 
     def encode(
         self, state: MetricModelsState, X: jax.Array, round: jax.Array, keys: jax.Array
-    ) -> MetricCode:
-        codes = self.inside.encode(state.bank, X, round, keys)
-        rounds = rounds_of(round, len(X))
-        return MetricCode(X, rounds, self.reservoir.draws(state.reservoir, rounds), codes)
+    ) -> FeatureCode:
+        return self.inside.encode(state.bank, X, round, keys)
 
     def predict(
-        self, state: MetricModelsState, code: MetricCode
-    ) -> tuple[jax.Array, tuple[jax.Array, PyTree]]:
-        values, aux = self.inside.predict(state.bank, code.bank)
+        self, state: MetricModelsState, code: FeatureCode
+    ) -> tuple[jax.Array, tuple[jax.Array, FeatureAux]]:
+        values, aux = self.inside.predict(state.bank, code)
         return values, (values, aux)
 
     def variances(
-        self, state: MetricModelsState, code: MetricCode, aux: tuple[jax.Array, PyTree]
+        self, state: MetricModelsState, code: FeatureCode, aux: tuple[jax.Array, FeatureAux]
     ) -> jax.Array:
-        return self.inside.variances(state.bank, code.bank, aux[1])
+        return self.inside.variances(state.bank, code, aux[1])
 
     def update(
         self,
         state: MetricModelsState,
-        code: MetricCode,
-        aux: tuple[jax.Array, PyTree],
+        code: FeatureCode,
+        aux: tuple[jax.Array, FeatureAux],
         feedback: Feedback,
     ) -> MetricModelsState:
         values, inside = aux
@@ -189,21 +146,13 @@ class MetricBank(Bank):
         losses = state.losses + _RECENT * (errors - state.losses)
         # a model that diverged has its chance once it began anew
         losses = jnp.where(jnp.isfinite(state.losses), losses, errors)
-        return MetricModelsState(
-            bank=self.inside.update(state.bank, code.bank, inside, feedback),
-            losses=jnp.where(learns, losses, state.losses),
-            reservoir=self.reservoir.update(
-                state.reservoir, code.x, feedback.y, code.draws, learns
-            ),
-        )
+        bank = self.inside.update(state.bank, code, inside, feedback)
+        return state._replace(bank=bank, losses=jnp.where(learns, losses, state.losses))
 
     def close(
-        self, state: MetricModelsState, codes: MetricCode, round: jax.Array
+        self, state: MetricModelsState, codes: FeatureCode, round: jax.Array
     ) -> MetricModelsState:
-        bank = self.inside.close(state.bank, codes.bank, round)
-        # a block of padding alone ends in the round it begins with, and renews nothing again
-        due = is_doubling(round, self.first) & (codes.round[0] != round)
-        return self.renewed_if(due, state._replace(bank=bank), round)
+        return state._replace(bank=self.inside.close(state.bank, codes, round))
 
     def packed(self, state: MetricModelsState) -> MetricModelsState:
         return state._replace(bank=self.inside.packed(state.bank))
@@ -211,29 +160,26 @@ class MetricBank(Bank):
     def unpacked(self, state: MetricModelsState) -> MetricModelsState:
         return state._replace(bank=self.inside.unpacked(state.bank))
 
-    def merged(
-        self, states: MetricModelsState, start: MetricModelsState | None
-    ) -> MetricModelsState:
-        """What a renewal learns from the examples of all reservoirs.
+    def renewed(self, state: MetricModelsState, renewal: Renewal) -> MetricModelsState:
+        given = renewal.sample(self.sample)
+        variances = jnp.var(given.X, axis=0, where=given.known[:, None])
+        some = jnp.any(given.known)
+        state = state._replace(variances=jnp.where(some, variances, state.variances))
+        weights = given.known.astype(given.X.dtype)
+        counts = weights * (given.number.astype(weights.dtype) / jnp.maximum(jnp.sum(weights), 1))
 
-        It begins with the models of the shard that has seen the most examples.
-        """
-        kept = states.reservoir
-        reservoir = self.reservoir.merged(kept, None if start is None else start.reservoir)
-        most = jnp.argmax(kept.num_examples)
-        own = shard(states, most)
-        return _merged(self, own._replace(reservoir=reservoir))
+        def turn(number: jax.Array, state: MetricModelsState) -> MetricModelsState:
+            """The state with metrics, and then models, learned once."""
+            metrics = self.learned(state, given, number)
+            features, rules = state.bank
+            each = zip(metrics, features.inside, strict=True)
+            Z = jnp.concatenate([self.features(own, L, given.X) for L, own in each], axis=1)
+            states = zip(self.bank.rules, rules, strict=True)
+            fitted = tuple(r.fitted(own, Z, given.y, counts, given.round) for r, own in states)
+            bank = FeatureModelsState(features._replace(metrics=metrics), fitted)
+            return state._replace(bank=bank)
 
-    def renewed_if(
-        self, due: jax.Array, state: MetricModelsState, round: jax.Array
-    ) -> MetricModelsState:
-        """The state after a renewal, if one is due."""
-        kept, (features, rules) = state.reservoir, state.bank
-        filled, number = self.reservoir.filled(kept), kept.num_examples
-        given = Renewal(kept.X, kept.y, filled, number, state.losses, features.inside, round)
-        rules, metrics = _renewed_if(due, self, given, (rules, features.metrics))
-        features = features._replace(metrics=metrics)
-        return state._replace(bank=FeatureModelsState(features, rules))
+        return jax.lax.fori_loop(0, self.turns, turn, state)
 
     def importances(self, state: MetricModelsState) -> jax.Array:
         """How much each input matters (D,), of sum 1: the diagonal of L L' over its trace.
@@ -241,18 +187,6 @@ class MetricBank(Bank):
         Of several metrics it is their mean.
         """
         return jnp.mean(jnp.stack([importances(metric) for metric in state.metrics]), axis=0)
-
-    def renewed(self, given: Renewal, rules: tuple, metrics: tuple) -> tuple[tuple, tuple]:
-        """The states of the rules and the metrics, learned from the reservoir once."""
-        metrics = self.learned(given, rules, metrics)
-        dtype = given.X.dtype
-        each = zip(metrics, given.inside, strict=True)
-        Z = jnp.concatenate([self.features(own, L, given.X) for L, own in each], axis=1)
-        filled = given.filled.astype(dtype)
-        counts = filled * (given.number.astype(dtype) / jnp.maximum(jnp.sum(filled), 1))
-        states = zip(self.bank.rules, rules, strict=True)
-        fitted = (rule.fitted(own, Z, given.y, counts, given.round) for rule, own in states)
-        return tuple(fitted), metrics
 
     def features(self, state: PyTree, metric: jax.Array, X: jax.Array) -> jax.Array:
         """Features (N, P, M) of rows under a metric, by a state of the map inside."""
@@ -262,51 +196,21 @@ class MetricBank(Bank):
         return jax.vmap(lambda code: features.predict(state, code)[0])(codes)
 
 
-@jax.jit
-def _merged(bank: MetricBank, state: MetricModelsState) -> MetricModelsState:
-    return bank.renewed_if(jnp.asarray(True), state, state.reservoir.num_examples)
-
-
-class _Period(NamedTuple):
-    """A part with a period."""
-
-    period: int
-
-
-@jax.custom_jvp
-def _renewed_if(due: jax.Array, owner: MetricBank, given: Renewal, changing: tuple) -> tuple:
-    """What changes at a renewal, after the turns of one if it is due."""
-
-    def turn(number: jax.Array, own: tuple) -> tuple:
-        return optax.tree.where(due, owner.renewed(given._replace(turn=number), *own), own)
-
-    turns = largest_of_runs(jnp.where(due, owner.turns, 0))
-    return jax.lax.fori_loop(0, turns, turn, changing)
-
-
-@_renewed_if.defjvp
-def _derivative(primals: tuple, tangents: tuple) -> tuple:
-    """A loop of dynamic length has no reverse derivative; a renewal is a statistic."""
-    due, *_ = primals
-    after = _renewed_if(*primals)
-    return after, jax.tree.map(lambda t: jnp.where(due, jnp.zeros_like(t), t), tangents[-1])
-
-
 @pytree.dataclass
 class MetricModels(MetricBank):
     """A bank on features of L'x, with metrics L learned from the gradients of its own models.
 
-    In rounds ``first``, twice as many, four times as many and so on, over the examples x_i of a
-    reservoir of all labelled ones so far:
+    In rounds ``first``, twice as many, four times as many and so on, over ``sample`` examples x_i
+    of the learner's memory, a sample of all labelled ones so far:
 
         M = Σ_e p_e Σ_i ∇f_e(x_i) ∇f_e(x_i)',     L L' ∝ M^power,  Σ_d v_d (L L')_dd = 1
 
     with p_e ∝ 1 / l_e⁴ for the recent squared errors l_e of the models, the variances v_d of the
-    inputs in the reservoir, and of several outputs the sum over them. A full L is the symmetric
+    inputs in that sample, and of several outputs the sum over them. A full L is the symmetric
     one but for random signs of its columns, drawn anew each time: without them the noise of a
     gradient, which lies along the features' frequencies, would stretch the same ones again, which
     doubles the error where two directions of 32 matter. Then all models begin anew
-    and learn the reservoir under the new metric: least squares in closed form, each example
+    and learn these examples under the new metric: least squares in closed form, each example
     counting as often as it stands for, and rules of first order by one pass. All this is repeated
     ``repetitions`` times. Between such rounds the bank is the one inside, on
     :class:`jaxmkl.features.MetricFeatures`, and costs a product X L more. Where M is 0 or not
@@ -314,8 +218,8 @@ class MetricModels(MetricBank):
     add up to 1, however many there are, and from the first renewal on they do whatever the inputs'
     scale. So widths around 1 suit.
 
-    Several metrics stand side by side, with one reservoir: each has models of its own, from whose
-    gradients it is learned. They come metric by metric: with S of them the bank has S times as
+    Several metrics stand side by side: each has models of its own, from whose gradients it is
+    learned. They come metric by metric: with S of them the bank has S times as
     many models.
 
     No derivative goes through a renewal: those by widths and rates are those of the rounds since.
@@ -325,8 +229,8 @@ class MetricModels(MetricBank):
       shapes: of the metric: "diagonal", a weight for each input, or "full"; or both. A full metric
         of D inputs takes D² numbers and D³ operations a renewal; of more than 500 inputs it is
         diagonal, too.
-      reservoir: the sample of labelled examples, by default 2,000.
-      first: the round of the first metric; blocks divide it, so powers of two suit.
+      sample: how many examples of the memory a renewal looks at, evenly.
+      first: the round of the first metric; blocks divide half of it, so powers of two suit.
       repetitions: how often a metric is learned in a row.
       power: 1 is the published one; 1/2 changes less.
 
@@ -353,38 +257,38 @@ class MetricModels(MetricBank):
     def turns(self) -> int:
         return self.repetitions
 
-    def learned(self, given: Renewal, rules: tuple, metrics: tuple) -> tuple:
-        X, features, kernels = given.X, self.bank.features, self.bank.kernels
+    def learned(self, state: MetricModelsState, renewal: Renewal, turn: jax.Array) -> tuple:
+        X, features, kernels = renewal.X, self.bank.features, self.bank.kernels
+        (metrics, inside), rules = state.bank.features, state.bank.rules
         D, S, P = X.shape[1], len(metrics), features.num_vectors(kernels)
         empty = jnp.zeros((S * P, features.num_coordinates(D)), X.dtype)
         # a model that diverged would spoil the products for all
         rules = jax.tree.map(lambda leaf: jnp.where(jnp.isfinite(leaf), leaf, 0), rules)
         states = zip(self.bank.rules, rules, strict=True)
-        each = [rule.gradients(own, given.round, empty) for rule, own in states]
+        each = [rule.gradients(own, renewal.round, empty) for rule, own in states]
         weights = jnp.concatenate(each, axis=1)
         K, R, _, M = weights.shape
         weights = weights.reshape(K, R, S, P, M)
-        shares = jax.vmap(_shares, in_axes=1, out_axes=1)(given.losses.reshape(R, S, P))
+        shares = jax.vmap(_shares, in_axes=1, out_axes=1)(state.losses.reshape(R, S, P))
         # squares of the weights of models that diverge may overflow
         weights = jnp.where(shares[None, ..., None] > 0, weights, 0)
 
         def moments(rows: tuple[jax.Array, jax.Array]) -> tuple:
             """The sums over rows of each M, for gradients by L'x."""
-            X, filled = rows
+            X, known = rows
             found = []
-            for s, (own, metric) in enumerate(zip(given.inside, metrics, strict=True)):
+            for s, (own, metric) in enumerate(zip(inside, metrics, strict=True)):
                 of_models = weights[:, :, s].reshape(K * R, P, M)
                 by = features.gradients(own, kernels, applied(metric, X), of_models)
-                counts = filled[:, None, None, None] * shares[None, None, :, s]
+                counts = known[:, None, None, None] * shares[None, None, :, s]
                 counts = jnp.broadcast_to(counts, (len(X), K, R, P)).reshape(-1)
                 found.append(outer_products(by.reshape(-1, D), counts, metric.ndim == 1))
             return tuple(found)
 
-        summed = sum_over_rows(moments, (X, given.filled.astype(X.dtype)), given.filled)
-        variances = jnp.var(X, axis=0, where=given.filled[:, None])
-        signs = signs_of(given.round, jnp.asarray(given.turn), D, X.dtype)
+        summed = sum_over_rows(moments, (X, renewal.known.astype(X.dtype)), renewal.known)
+        signs = signs_of(renewal.round, turn, D, X.dtype)
         return tuple(
-            metric_of(by_inputs(M, metric), self.power, metric, variances, signs)
+            metric_of(by_inputs(M, metric), self.power, metric, state.variances, signs)
             for M, metric in zip(summed, metrics, strict=True)
         )
 

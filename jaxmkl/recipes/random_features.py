@@ -281,8 +281,8 @@ def expert_mkl(
       4, of inputs under a metric that is learned from gradients
       (:class:`jaxmkl.models.MetricModels`).
     - "likelihood_diagonal" and "likelihood_full" have least squares on one Gaussian whose metric
-      has the largest marginal likelihood (:class:`jaxmkl.models.LikelihoodModels`, 20 steps on
-      500 examples).
+      has the largest marginal likelihood (:class:`jaxmkl.models.LikelihoodModels`, 10 steps of
+      rate .2 on 500 examples).
     - "trees" has a forest that grows with the stream (:class:`jaxmkl.models.TreeModels`).
     - "linear" has least squares (λ of .01, .1 and 1) on the inputs themselves
       (:class:`jaxmkl.features.LinearFeatures`), for hundreds of inputs such as words of a text.
@@ -357,7 +357,7 @@ def expert_mkl(
         models.append(MetricModels(inside, by_gradient))
     if by_likelihood:
         inside = FeatureModels(Gaussian(1.0), RLS(0.01), features)
-        models.append(LikelihoodModels(inside, by_likelihood, steps=20, examples=500))
+        models.append(LikelihoodModels(inside, by_likelihood, steps=10, rate=0.2, examples=500))
     if "trees" in names:
         models.append(TreeModels())
     if "linear" in names:

@@ -1,6 +1,6 @@
 """The engine of all drivers: a scan over blocks of rows, and streams padded to few lengths."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -19,12 +19,15 @@ from jaxmkl._ranges import reported
 from jaxmkl._types import Inputs, Labels, PyTree
 from jaxmkl.streaming import checks
 from jaxmkl.streaming._carry import scan_in_few_arrays
+from jaxmkl.streaming._renewals import Renewals
 from jaxmkl.streaming.sparse import SparseRows
 from jaxmkl.wrappers.delayed import delayed
 
 Record = Callable[[Output], PyTree]
 # Rounds that a turn of the loop has on accelerators, and operations that it has, at most.
 _TOGETHER, _OPERATIONS = 8, 3200
+# Rows of a segment, and numbers that it has at most if it is not one of the shortest.
+_ROOMS, _NUMBERS = (64, 512, 4096), 2**24
 
 
 class Plan(NamedTuple):
@@ -242,21 +245,76 @@ def run_padded(
     plan: Plan,
     stacklevel: int = 4,
 ) -> tuple[PyTree, PyTree]:
-    """Run outside of any trace over X and y, padded to a length of ``room``."""
+    """Run outside of any trace over X and y, in segments padded to a length of ``room``."""
     length, dtype = X.shape[0], learner.dtype(state)
     before, capacity = checks.troubles(state), learner.capacity(state)
     if capacity is not None and not checks.is_traced(state):
         used = int(learner.num_supports(state))
         if used + length > capacity:
             state = learner.enlarged(state, room_to_grow(used, used + length, capacity))
-    rows = Rows(placed(X, room, dtype), placed(y, room, dtype), length=length)
-    state, rows = left_to_xla((state, rows))
-    plan = plan.on(device_of((state, rows)))
-    state, recorded = run_rows(learner, state, rows, plan=plan)
+    at_once = bool(plan.delay) or is_spread(X)
+    renewals = None if at_once else Renewals.of(learner)
+    round, at, parts, lengths = int(state.round), 0, [], []
+    if renewals is not None:
+        renewals.prepare(state, round, round + length)
+    while at < length:
+        stop = length if at_once else min(length, at + _until(round, length, room, renewals))
+        some = [_segment(array, at, stop, room, dtype) for array in (X, y)]
+        state, rows = left_to_xla((state, Rows(some[0], some[1], length=stop - at)))
+        plan = plan.on(device_of((state, rows)))
+        playing = learner if renewals is None else renewals.rounds
+        state, recorded = run_rows(playing, state, rows, plan=plan)
+        round = round + stop - at
+        if renewals is not None:
+            state = renewals.renewed(state, round)
+        parts.append(recorded)
+        lengths.append(stop - at)
+        at = stop
     checks.refuse_and_warn(driver, state, (X, y, dtype), before, stacklevel)
-    if room > length:
-        recorded = jax.tree.map(partial(_cut, length=length), recorded)
-    return state, recorded
+    if lengths == [room]:
+        return state, parts[0]
+    return state, jax.tree.map(lambda *leaves: _joined(leaves, lengths), *parts)
+
+
+def _until(round: int, length: int, room: int, renewals: Renewals | None) -> int:
+    """How many rounds from one on are in a segment: to the next renewal, if it has room.
+
+    Of a stream of several segments these end in multiples of the room, where blocks end: so they
+    are the same wherever the stream is cut.
+    """
+    to_renewal = length if renewals is None else renewals.after(round) - round
+    return min(to_renewal, room if length <= room else room - round % room)
+
+
+def _segment(array: Any, start: int, stop: int, room: int, dtype: DTypeLike) -> PyTree:
+    """Some rows of an array, padded to a length (:func:`placed`)."""
+    if isinstance(array, SparseRows):
+        indices, values = (leaf[start:stop] for leaf in (array.indices, array.values))
+        return placed(array._with(indices, values), room, dtype)
+    if start == 0 and stop == array.shape[0]:
+        return placed(array, room, dtype)
+    if on_accelerator(array):
+        return _taken(array, start, room=room).astype(dtype)
+    home = array.sharding if isinstance(array, jax.Array) and array.committed else None
+    part = placed(np.asarray(array)[start:stop], room, dtype)
+    return part if home is None else jax.device_put(part, home)
+
+
+@Kept
+def _taken(array: jax.Array, start: int, *, room: int) -> jax.Array:
+    """So many rows from one on; those behind the last are any."""
+    return jnp.take(array, start + jnp.arange(room, dtype=jnp.int32), axis=0, mode="clip")
+
+
+def _joined(leaves: Sequence[jax.Array], lengths: list[int]) -> jax.Array:
+    """Records of segments behind each other, each without those behind its length."""
+    first, pairs = leaves[0], list(zip(leaves, lengths, strict=True))
+    if jnp.issubdtype(first.dtype, jax.dtypes.prng_key) or on_accelerator(first):
+        cut = [leaf[:length] for leaf, length in pairs]
+        return cut[0] if len(cut) == 1 else jnp.concatenate(cut)
+    # in host memory: there no length needs a compilation of its own
+    host = np.concatenate([np.asarray(leaf)[:length] for leaf, length in pairs])
+    return jax.device_put(host, first.sharding if first.committed else None)
 
 
 def room_to_grow(used: int, wanted: int, capacity: int) -> int:
@@ -273,9 +331,18 @@ def padded_length(length: int) -> int:
     return -(-length // step) * step
 
 
-def room_for(X: Inputs) -> int:
-    """The length to which X is padded: its own where it lies on several devices."""
-    return X.shape[0] if is_spread(X) else padded_length(X.shape[0])
+def room_for(X: Inputs, delay: int = 0) -> int:
+    """The length to which segments of X are padded: 64, 512 or 4,096, or less of many columns.
+
+    What lies on several devices, or whose labels come late, is one segment.
+    """
+    if is_spread(X):
+        return X.shape[0]
+    if delay:
+        return padded_length(X.shape[0])
+    columns = (X.values if isinstance(X, SparseRows) else X).shape[1]
+    rooms = [room for room in _ROOMS if room == _ROOMS[0] or room * columns <= _NUMBERS]
+    return next((room for room in rooms if room >= X.shape[0]), rooms[-1])
 
 
 def placed(array: Any, length: int, dtype: DTypeLike, fill: int = 0) -> PyTree:
@@ -296,9 +363,3 @@ def placed(array: Any, length: int, dtype: DTypeLike, fill: int = 0) -> PyTree:
     with np.errstate(over="ignore"):
         array = np.asarray(array, dtype)
     return jax.device_put(array if ready else np.pad(array, pad, constant_values=fill), home)
-
-
-def _cut(leaf: jax.Array, length: int) -> jax.Array:
-    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) or on_accelerator(leaf):
-        return leaf[:length]
-    return jax.device_put(np.asarray(leaf)[:length], leaf.sharding if leaf.committed else None)

@@ -127,9 +127,10 @@ def run(
     """Run a learner over a stream, one example after the other, in one compiled call.
 
     These are the rounds of ``jax.lax.scan(learner.step, state, (X, y))``, with the same random
-    numbers, but blocks of examples are encoded by large matrix products. Stream lengths are padded
-    to a small set of sizes, so most runs reuse a compiled program. Inside ``jit``, ``vmap`` and
-    ``grad`` values are not checked, and a state with support vectors keeps the room it has.
+    numbers, but blocks of examples are encoded by large matrix products. Streams are run in
+    segments of 4,096 rows, or of 512 or 64 if they are shorter, so that another length compiles
+    nothing. Inside ``jit``, ``vmap`` and ``grad`` values are not checked, and a state with support
+    vectors keeps the room it has.
 
     Large products add numbers in another order, so results differ from the scan's, and between
     block sizes, by rounding and by what a learner makes of it. On one stream of 20,000 examples,
@@ -200,7 +201,7 @@ def run(
         return run_rows(learner, state, Rows(X, y), plan=plan)
     # of the caller, beyond the check of what is missing
     checks.warn_of_inputs("run", learner, X, dtype, stacklevel=4)
-    return run_padded("run", learner, state, X, y, room_for(X), plan, stacklevel=5)
+    return run_padded("run", learner, state, X, y, room_for(X, delay), plan, stacklevel=5)
 
 
 def run_many(
@@ -285,12 +286,12 @@ def stream(
     """Run a learner over chunks that come from anywhere, in constant memory.
 
     A generator, so that the caller sums up metrics or saves a checkpoint after each chunk, and
-    stops when it likes. Cutting a stream otherwise changes nothing; a chunk no longer than all
-    before needs no compilation. Rows of sparse chunks are padded alike, to a power of two of
-    entries. Empty chunks are passed over. Labels in words keep the meaning that the first chunk
-    gave them; it has to hold all classes, and the state has to be new. Where labels come late,
-    play :func:`jaxmkl.wrappers.delayed`: its state, in a checkpoint too, keeps what is due from
-    one chunk to the next.
+    stops when it likes. Cutting a stream otherwise changes nothing; a chunk needs a compilation if
+    it is the first of more than 64 rows, or of more than 512. Rows of sparse chunks are padded
+    alike, to a power of two of entries. Empty chunks are passed over. Labels in words keep the
+    meaning that the first chunk gave them; it has to hold all classes, and the state has to be
+    new. Where labels come late, play :func:`jaxmkl.wrappers.delayed`: its state, in a checkpoint
+    too, keeps what is due from one chunk to the next.
 
     Args:
       learner, state, block_size, record, fused: as in :func:`run`.
@@ -328,7 +329,7 @@ class Stream:
     """Runs a learner over chunks that are pushed in one after the other, as :func:`stream` does.
 
     The learner's state goes in and comes out. What stays here is what saves compilations, the
-    length that chunks are padded to, and the meaning of labels in words.
+    length that segments are padded to, and the meaning of labels in words.
 
     Args:
       learner, block_size, record, gaps, fused: as in :func:`stream`.

@@ -35,6 +35,7 @@ class Lagged(OneByOne):
     learner: Learner = pytree.part(Learner, "a learner, as jaxmkl.raker()")
     labels: int = pytree.count(default=3, minimum=0)
     errors: int = pytree.count(default=0, minimum=0)
+    keeps_rounds = True
 
     def __post_init__(self) -> None:
         several = self.learner.num_outputs

@@ -66,6 +66,7 @@ class LearnedMetric(OnBlocks):
     power: Number = pytree.positive(default=1.0)
 
     preferred_block_size = Learner.preferred_block_size
+    keeps_rounds = False  # as examples are learned again
 
     def __post_init__(self) -> None:
         columns, wanted = self.learner.leading_columns, "one all of whose columns are inputs"

@@ -49,6 +49,7 @@ class OneVsRest(Wrapper):
 
     learner: Learner = pytree.part(Learner, "a classifier, as jaxmkl.spa()")
     num_classes: int = pytree.count(minimum=2)
+    keeps_rounds = True
 
     def __post_init__(self) -> None:
         two = self.learner.task == "classification" and self.learner.num_outputs is None

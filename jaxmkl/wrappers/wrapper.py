@@ -67,6 +67,8 @@ class Wrapper(Learner):
     """
 
     learner: Learner
+    keeps_rounds = False
+    """Whether each row is one round of the learner inside, and of no other one."""
 
     task = _inside("task")
     num_outputs = _inside("num_outputs")
@@ -112,6 +114,8 @@ class OnBlocks(Wrapper):
 
     So its state may be :meth:`~jaxmkl.Learner.packed` there.
     """
+
+    keeps_rounds = True
 
     packed = _changing("packed")
     unpacked = _changing("unpacked")

@@ -13,7 +13,6 @@ import jaxmkl
 from jaxmkl.features import FourierFeatures
 from jaxmkl.models import FeatureModels, LikelihoodModels
 from jaxmkl.models.likelihood import log_evidence
-from jaxmkl.reservoir import Reservoir
 from jaxmkl.testing import check_learner
 from jaxmkl.updates import OGD, RLS
 from tests.oracles.likelihood import Evidence, likeliest
@@ -28,7 +27,7 @@ def learner_of(shape="diagonal", *, outputs=None, size=100, **options):
     inside = FeatureModels(jaxmkl.Gaussian(WIDTHS), rules, FourierFeatures(FEATURES))
     options = {"first": 16, "steps": 5, "examples": size} | options
     return jaxmkl.MKL(
-        LikelihoodModels(inside, shape, Reservoir(size), **options),
+        LikelihoodModels(inside, shape, size, **options),
         loss="squared",
         num_outputs=outputs,
     )
@@ -116,7 +115,7 @@ def test_finds_the_input_that_matters():
     y = np.sin(2 * X[:, 4])
     inside = FeatureModels(jaxmkl.Gaussian(1.0), RLS(0.01), FourierFeatures(20))
     errors = []
-    for bank in (inside, LikelihoodModels(inside, reservoir=Reservoir(200))):
+    for bank in (inside, LikelihoodModels(inside, sample=200)):
         learner = jaxmkl.MKL(bank, loss="squared")
         state, outputs = jaxmkl.run(learner, learner.init(jax.random.key(0), 6), X, y)
         errors.append(outputs.loss[300:].mean())
@@ -162,7 +161,7 @@ def test_derivatives_go_through_a_run():
 
     def total(width):
         inside = FeatureModels(jaxmkl.Gaussian(width), RLS(0.1, period=8), FourierFeatures(3))
-        bank = LikelihoodModels(inside, first=16, reservoir=Reservoir(8), steps=2)
+        bank = LikelihoodModels(inside, first=16, sample=8, steps=2)
         learner = jaxmkl.MKL(bank, loss="squared")
         state = begin(learner, 3)
         return scan(learner, state, X, y)[1].loss.sum()

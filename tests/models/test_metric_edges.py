@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 def bank_of(rules, shape="diagonal", size=8):
     inside = FeatureModels(jaxmkl.Gaussian([0.7, 2.0]), rules, FourierFeatures(3))
-    return MetricModels(inside, shape, Reservoir(size), first=16)
+    return MetricModels(inside, shape, size, first=16)
 
 
 def stream(T):
@@ -119,7 +119,7 @@ def test_derivatives_go_through_a_run(other):
         # with a metric, widths are in units of the root of the number of inputs
         width = width if learns else width * np.float32(np.sqrt(2))
         bank = FeatureModels(jaxmkl.Gaussian(width), rules, FourierFeatures(3))
-        bank = MetricModels(bank, first=16, reservoir=Reservoir(8)) if learns else bank
+        bank = MetricModels(bank, first=16, sample=8) if learns else bank
         learner = jaxmkl.MKL(bank, loss="squared")
         state = begin(learner)
         return scan(learner, state, X[:T], y[:T])[1].loss.sum()

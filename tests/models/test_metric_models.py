@@ -13,7 +13,6 @@ import jaxmkl
 from jaxmkl._metric import signs_of
 from jaxmkl.features import FeatureMap, FourierFeatures, SampledDictionary
 from jaxmkl.models import FeatureModels, MetricModels
-from jaxmkl.reservoir import Reservoir
 from jaxmkl.testing import check_learner
 from jaxmkl.updates import OGD, RLS
 from tests.oracles.metric import MetricBank
@@ -28,7 +27,7 @@ def learner_of(
 ):
     rules = RLS(0.1, forgetting, max_growth=1e9, period=8), OGD(0.3)
     inside = FeatureModels(jaxmkl.Gaussian(WIDTHS), rules, FourierFeatures(FEATURES))
-    bank = MetricModels(inside, shape, Reservoir(size), **({"first": 16} | options))
+    bank = MetricModels(inside, shape, size, **({"first": 16} | options))
     given = {} if aggregate is None else {"aggregate": aggregate}
     return jaxmkl.MKL(bank, loss="squared", num_outputs=outputs, **given)
 
@@ -103,7 +102,7 @@ def test_shards_are_merged_by_a_renewal(x64):
     for t in range(14, 40):
         loop.learn(X[t], y[t, None])
     own = merged.models[0]
-    kept = np.asarray(own.reservoir.X[:40])
+    kept = np.asarray(merged.memory.X[:40])
     assert_equal(np.sort(kept, axis=0), np.sort(X, axis=0))
     order = [int(np.flatnonzero((x == X).all(axis=1))[0]) for x in kept]
     loop.X, loop.Y = list(X[order]), list(y[order, None])
@@ -212,7 +211,8 @@ def test_bad_input_leaves_the_metric_finite(shape):
         assert np.isfinite(outputs.prediction).all()
         assert learns != np.array_equal(own.metrics[0], start.models[0].metrics[0])
         if learns:
-            variances = np.var(own.reservoir.X, axis=0)
+            variances = np.var(state.memory.X, axis=0)
+            np.testing.assert_allclose(own.variances, variances, rtol=1e-5)
             L = np.diag(own.metrics[0]) if shape == "diagonal" else own.metrics[0]
             np.testing.assert_allclose(variances @ np.diag(L @ L.T), 1.0, rtol=1e-4)
 
@@ -224,7 +224,7 @@ def test_a_metric_of_one_input(shape):
     X, y = stream(32, D=1, dtype=np.float32)
     state, _ = scan(learner, begin(learner, num_inputs=1), X, y)
     own = state.models[0]
-    deviation = np.std(own.reservoir.X)
+    deviation = np.std(state.memory.X)
     np.testing.assert_allclose(np.abs(own.metrics[0]) * deviation, 1.0, rtol=1e-4)
 
 

@@ -16,12 +16,11 @@ from jaxmkl.aggregate import Hedge, Uniform
 from jaxmkl.models import FeatureModels, TreeModels
 from jaxmkl.models.growing_trees import draws_of, grown, leaves, whole_numbers
 from jaxmkl.models.trees import _sums_at_once, _sums_in_order
-from jaxmkl.reservoir import Reservoir
 from tests.oracles import trees as oracle
 
 SMALL_PROGRAMS = True
 
-SMALL = TreeModels(4, depth=4, groups=2, reservoir=Reservoir(12), first=8)
+SMALL = TreeModels(4, depth=4, groups=2, sample=12, first=8)
 
 
 @partial(jax.jit, static_argnums=5)
@@ -151,19 +150,20 @@ def test_leaves_keep_means_of_all_labels_that_meet_them():
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(60, 2)).astype(np.float32), rng.normal(size=60).astype(np.float32)
     missing = rng.random(60) < 0.4
-    bank = TreeModels(2, depth=3, groups=2, reservoir=Reservoir(64), first=32, forgetting=0.9)
+    # which grows in rounds 32 and 48
+    bank = TreeModels(2, depth=3, groups=2, sample=64, first=32, forgetting=0.9)
     learner = jaxmkl.MKL(bank, Uniform())
     state, outputs = plain(scan(learner, begin(learner), X, np.where(missing, np.nan, y)))
     own = state.models[0]
     leaf = np.asarray(jax.jit(leaves)(own.trees, X))
     known = np.flatnonzero(~missing)
-    np.testing.assert_array_equal(own.reservoir.y[: len(known)], y[known])
+    np.testing.assert_array_equal(state.memory.y[: len(known)], y[known])
     for tree in range(2):
         for at in np.unique(leaf[:, tree]):
             met = [t for t in known if leaf[t, tree] == at]
-            begun = [t for t in met if t < 32]
+            begun = [t for t in met if t < 48]
             mean, count = (np.mean(y[begun]) if begun else 0.0), len(begun)
-            for t in (t for t in met if t >= 32):
+            for t in (t for t in met if t >= 48):
                 count = 0.9 * count + 1
                 mean += (y[t] - mean) / count
             np.testing.assert_allclose(own.means[tree, at, 0], mean, atol=1e-5)
@@ -182,14 +182,14 @@ def test_merged_shards_grow_trees_on_what_they_kept():
     """Leaves have the means of the examples of both reservoirs."""
     X, y = jax.random.normal(jax.random.key(1), (2, 30, 3)), jnp.zeros((2, 30))
     y = y + X[..., 0] * X[..., 1]
-    bank = dataclasses.replace(SMALL, reservoir=Reservoir(40))
+    bank = dataclasses.replace(SMALL, sample=40)
     learner = jaxmkl.MKL(bank, Uniform())
     start = stacked(*[begin(learner, 3)] * 2)
     shards, _ = jaxmkl.run_fleet(learner, start, X, y, lengths=[30, 25])
     merged = jaxmkl.merge(learner, shards)
     (own,), seen = merged.models, np.concatenate([X[0], X[1, :25]])
-    kept, labels = np.asarray(own.reservoir.X), np.asarray(own.reservoir.y)
-    assert int(own.reservoir.num_examples) == 55
+    kept, labels = np.asarray(merged.memory.X), np.asarray(merged.memory.y)
+    assert int(merged.memory.num_examples) == 55
     assert {tuple(x) for x in kept} <= {tuple(x) for x in seen}
     for t, leaf in enumerate(np.asarray(jax.jit(leaves)(own.trees, kept)).T):
         assert len(set(leaf)) > 4
@@ -201,8 +201,15 @@ def test_merged_shards_grow_trees_on_what_they_kept():
     assert int(merged.round) == 55
 
 
+def test_trees_grow_between_powers_of_two_until_the_sample_is_full():
+    renews = jax.jit(jax.vmap(lambda round: TreeModels().renews(round)))
+    found = np.flatnonzero(renews(jnp.arange(70_000)))
+    early = [64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096]
+    np.testing.assert_array_equal(found, [*early, 16_384, 65_536])
+
+
 @pytest.mark.endless
-def test_a_full_reservoir_grows_trees_at_every_fourth_round():
+def test_a_full_sample_grows_trees_at_every_fourth_round():
     rng = np.random.default_rng(4)
     X, y = rng.normal(size=(80, 2)).astype(np.float32), rng.normal(size=80).astype(np.float32)
     learner = jaxmkl.MKL(SMALL, Uniform())  # grown in rounds 8, 16, when it is full, and 64
@@ -223,7 +230,7 @@ def test_derivatives_of_others_pass_by_growth():
 
     def loss(step, forgetting):
         features = FeatureModels(jaxmkl.Gaussian(1.0), jaxmkl.updates.OGD(step))
-        bank = TreeModels(2, 3, reservoir=Reservoir(16), first=8, forgetting=forgetting)
+        bank = TreeModels(2, 3, sample=16, first=8, forgetting=forgetting)
         learner = jaxmkl.MKL((features, bank), Uniform())
         return jaxmkl.run(learner, learner.init(jax.random.key(1), 2), X, y)[1].loss.sum()
 
@@ -238,7 +245,8 @@ def test_derivatives_of_others_pass_by_growth():
     [
         ({"groups": 5}, "groups must be a divisor of num_trees = 16"),
         ({"first": 48}, "first must be a power of two"),
-        ({"reservoir": Reservoir(1)}, "reservoir must be of 2 to"),
+        ({"sample": 1}, "sample must be an integer of at least 2"),
+        ({"sample": 2**21}, "sample must be at most 2"),
         ({"forgetting": 0.0}, "forgetting must be a number in"),
     ],
 )

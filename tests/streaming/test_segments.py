@@ -1,0 +1,154 @@
+"""Segments of few shapes: what another length compiles, and that it changes nothing."""
+
+import logging
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from trees import assert_close, assert_equal, plain
+
+import jaxmkl
+from jaxmkl.features import FourierFeatures
+from jaxmkl.models import FeatureModels, LikelihoodModels, MetricModels, TreeModels
+from jaxmkl.updates import OGD, RLS
+
+SMALL_PROGRAMS = True
+
+
+def fixed():
+    return jaxmkl.raker(jaxmkl.Gaussian([0.5, 2.0]), num_features=3)
+
+
+def learned():
+    inside = FeatureModels(jaxmkl.Gaussian(1.0), RLS(0.1, period=8), FourierFeatures(3))
+    metric = MetricModels(inside, "full", 30, first=16)
+    likely = LikelihoodModels(inside, sample=30, first=16, steps=2)
+    return jaxmkl.MKL((metric, likely, TreeModels(2, 3, sample=30, first=16)), loss="squared")
+
+
+def stream(T, D=2):
+    X = np.random.default_rng(0).normal(size=(T, D)).astype(np.float32)
+    return X, np.sin(2 * X[:, 0]).astype(np.float32)
+
+
+@pytest.fixture
+def compilations(caplog):
+    """How many programs a call compiles, in whichever thread."""
+
+    def counted(call):
+        jax.config.update("jax_log_compiles", True)
+        try:
+            with caplog.at_level(logging.WARNING):
+                caplog.clear()
+                jax.block_until_ready(call())
+        finally:
+            jax.config.update("jax_log_compiles", False)
+        return sum("Finished XLA compilation" in r.getMessage() for r in caplog.records)
+
+    return counted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [fixed, learned])
+def test_another_length_compiles_nothing(make, compilations):
+    learner, (X, y) = make(), stream(9000)
+    start = learner.init(jax.random.key(0), 2)
+
+    def run(T):
+        return jaxmkl.run(learner, start, X[:T], y[:T])
+
+    assert compilations(lambda: run(520)) > 0
+    assert [compilations(lambda T=T: run(T)) for T in (520, 513, 777, 4096, 8999)] == [0] * 5
+    # two more shapes for the short ones, whose renewals are there
+    assert compilations(lambda: (run(64), run(512))) == 2
+    assert [compilations(lambda T=T: run(T)) for T in (1, 37, 63, 65, 100, 511)] == [0] * 6
+
+    def chunks():
+        cut = [slice(a, b) for a, b in ((0, 5), (5, 100), (100, 700), (700, 5000))]
+        return [s for s, _ in jaxmkl.stream(learner, start, [(X[c], y[c]) for c in cut])][-1]
+
+    assert compilations(chunks) == 0
+    other = jax.tree.map(lambda leaf: leaf, learner)  # another value of the same structure
+    assert compilations(lambda: jaxmkl.run(other, start, X[:600], y[:600])) == 0
+
+
+@pytest.mark.slow
+def test_long_streams_are_the_rounds_of_one_program():
+    """Over several segments, from amid a block on; with records of keys, numbers and booleans."""
+    learner, (X, y) = fixed(), stream(9000)
+    start, _ = jaxmkl.run(learner, learner.init(jax.random.key(0), 2), X[:5], y[:5])
+
+    def record(output):
+        key = jax.random.fold_in(jax.random.key(0), jnp.isnan(output.loss).astype(int))
+        return output.prediction, output.queried, output.info.weights, key
+
+    given = learner, start, X[5:], y[5:]
+    state, recorded = jaxmkl.run(*given, record=record)
+    assert [len(leaf) for leaf in recorded] == [8995] * 4
+    traced = jax.jit(lambda *given: jaxmkl.run(*given, record=record))(*given)
+    assert_close((state, recorded), traced, 1e-4)
+
+
+@pytest.mark.slow
+def test_kernels_that_are_learned_go_on_bit_for_bit():
+    """A run that is cut at multiples of the block, at renewals, beside them and at segments."""
+    learner, (X, y) = learned(), stream(4500)
+    start = learner.init(jax.random.key(0), 2)
+    whole, outputs = jaxmkl.run(learner, start, X, y)
+    state, parts = start, []
+    for some in np.split(np.arange(4500), [16, 40, 64, 3072, 3080, 4096, 4104]):
+        state, recorded = jaxmkl.run(learner, state, X[some], y[some])
+        parts.append(recorded.prediction)
+    assert_equal(state, whole)
+    np.testing.assert_array_equal(np.concatenate(parts), outputs.prediction)
+
+
+def test_wide_rows_are_run_in_short_segments():
+    """So that what is padded stays small."""
+    from jaxmkl.streaming._engine import room_for
+
+    rows = np.broadcast_to(np.float32(0), (10**6, 1))
+    assert [room_for(rows[:n]) for n in (1, 64, 65, 512, 513, 10**6)] == [64] * 2 + [512] * 2 + [
+        4096
+    ] * 2
+    for columns, room in ((4096, 4096), (4097, 512), (32_769, 64), (10**6, 64)):
+        assert room_for(np.broadcast_to(np.float32(0), (5000, columns))) == room
+
+
+@pytest.mark.slow
+def test_arrays_on_a_device_stay_there():
+    device = jax.devices()[-1]
+    learner, (X, y) = fixed(), stream(5000)
+    start = learner.init(jax.random.key(0), 2)
+    at_device = jax.device_put((start, X, y), device)
+    state, outputs = jaxmkl.run(learner, *at_device)
+    assert all(leaf.devices() == {device} for leaf in jax.tree.leaves((state, outputs)))
+    assert_equal(plain((state, outputs)), plain(jaxmkl.run(learner, start, X, y)))
+
+
+@pytest.mark.slow
+def test_rates_of_renewed_models_stay_arguments(compilations):
+    """Other numbers of a learner, and other states, are no other programs."""
+    X, y = stream(80)
+
+    def run(rate):
+        inside = FeatureModels(jaxmkl.Gaussian(1.0), OGD(rate), FourierFeatures(3))
+        learner = jaxmkl.MKL(MetricModels(inside, sample=30, first=16), loss="squared")
+        return jaxmkl.run(learner, learner.init(jax.random.key(0), 2), X, y)
+
+    run(0.1)
+    assert compilations(lambda: run(0.2)) == 0
+
+
+@pytest.mark.slow
+def test_runs_side_by_side_are_those_alone():
+    """Whose renewals are amid one program, and those of a run are apart."""
+    learner, (X, y) = learned(), stream(150)
+    keys = jax.random.split(jax.random.key(4), 3)
+    states, outputs = jaxmkl.run_many(learner, keys, X, y, permute=False)
+    starts = [learner.init(jax.random.fold_in(key, 0), 2) for key in keys]
+    alone = [jaxmkl.run(learner, start, X, y) for start in starts]
+    for s, (state, recorded) in enumerate(alone):
+        np.testing.assert_allclose(outputs.prediction[s], recorded.prediction, atol=1e-3)
+        assert_equal(jax.tree.map(lambda leaf, s=s: leaf[s], states.memory), state.memory)
