@@ -14,6 +14,21 @@
   ``oks_sil(gradients="sketches")``; ``accelerate=False`` and ``steps=`` of :mod:`jaxmkl.design`.
 - ``projectron`` and ``proj_ka`` keep a factor of their Gram matrix in place of its inverse: in
   single precision they diverged on long streams, and now make the mistakes of double precision.
+- Least squares keep their digits in single precision on inputs of any scale: what keeps their
+  covariances definite follows the diagonal of these, and labels of examples that rounding drowns
+  count for less (:class:`jaxmkl.updates.RLS`). They ran away in silence on raw inputs.
+- ``state.nonfinite`` also counts, and drivers warn of, learners that run away with finite numbers:
+  predictions more than 2^23 times as large as any label, and values of a classifier's models on
+  support vectors four times as large as its steps can make them, also behind a vote. A learner
+  warns where it is made of step sizes that cannot converge, and names the largest that does. Parts
+  of one's own may say ``Kernel.unit``, ``Loss.curvature``, ``Loss.steepest``,
+  ``Update.largest_step``, ``Store.reach``, ``Eviction.reach`` and ``FeatureMap.squared_norm``.
+- One memory: ``jaxmkl.MKL(memory=Reservoir(...))`` serves all banks that learn kernels; these say
+  by ``sample=`` how many of its examples they look at, in place of ``reservoir=``. A bank of one's
+  own learns kernels by defining ``first`` and ``renewed(state, renewal)``. Forests also grow at 3
+  times a power of two, and the likelihood of ``expert_mkl`` takes ten steps of rate .2.
+- ``run`` and ``stream`` play segments of three shapes, so that a stream of another length compiles
+  nothing; kernels are learned by programs of their own, compiled beside the first rounds.
 - ``predict``, ``predict_many``, ``ask``, ``update``, ``skip`` and ``step`` are compiled once where
   nothing is traced, and programs that nobody uses any more are let go of
   (:func:`jaxmkl.streaming.keep_programs`, :mod:`jaxmkl.guide.compiling`).
@@ -26,8 +41,10 @@
 - Text becomes the TF-IDF of up to 512 words of the first rows (``--as note=text:2048``), which
   importances name; ``expert_mkl(banks="linear")`` and :class:`jaxmkl.wrappers.AllBut`.
 - The command: no file is written that is read, or named twice, by whatever links; predictions that
-  somebody else moves or changes are noticed; a row that cannot be read ends a run with everything
-  written, and ``--bad-rows N`` skips up to N; a checkpoint knows the rows that were played; no
+  somebody else moves or changes are noticed; a row that cannot be read, by a cell, a class, its number of
+  cells, its quotes or its encoding, ends a run with everything before it written, and
+  ``--bad-rows N`` skips up to N; an earlier file of predictions is kept until the first row is
+  written; columns may have names such as ``^a$``; a checkpoint knows the rows that were played; no
   interrupt is lost; failures of the device are a sentence; ``-`` is standard output for text;
   ``jaxmkl select --method lmkal``.
 - Labels in words are for new states: a state that is continued refuses them, as it does not keep
@@ -36,7 +53,7 @@
 - Drivers warn of constant inputs, and of columns whose squares vanish.
 - Kernels that are learned: :class:`jaxmkl.models.MetricModels` learns a metric of the inputs from
   the gradients of its own models, or several side by side, :class:`jaxmkl.models.TreeModels` grows
-  forests, both on a :class:`jaxmkl.reservoir.Reservoir`. **They are in** ``expert_mkl()`` **by
+  forests, both on the :class:`jaxmkl.reservoir.Reservoir` of the learner. **They are in** ``expert_mkl()`` **by
   default**, which errs less on nearly all streams and costs more; ``expert_mkl(banks="fixed")`` is
   that of 0.2.0, as is ``expert_mkl(kernels)``. :class:`jaxmkl.features.MetricFeatures` are
   features under a metric, and :func:`jaxmkl.wrappers.learned_metric` stands around any learner.
@@ -201,8 +218,10 @@
   label is skipped only if one of the last M was asked for. Late labels count when asked for.
 - Rounds in one kernel are played where they are asked for, ``fused=True``, and never by default.
 - Fourier features of so many inputs that they would have more than 2^27 frequencies are refused.
-- Checkpoints of learners with ``Hedge``, ``Disagreement``, ``Sampled``, ``Project``,
-  ``HypothesisSketch`` or ``Aligned``, and those of runs of the command, must be made again.
+- Checkpoints of :class:`jaxmkl.MKL` (all but ``oks_sil``, ``okl_gd`` and ``multitask`` are one),
+  ``HypothesisSketch`` and ``Aligned``, and those of runs of the command, must be made again.
+- ``MetricModels``, ``LikelihoodModels`` and ``TreeModels`` take ``sample=`` in place of
+  ``reservoir=``, which is the learner's ``memory``.
 - ``loss`` of a learner or rule is a :class:`jaxmkl.losses.Loss` and no string; ``update`` of an
   aggregate takes one.
 - ``multitask`` learns how much its tasks share: a mixture of the sum of both components, each task

@@ -53,8 +53,8 @@ most below its table. ``--report``, ``--json`` and ``jaxmkl info`` have all of t
 ## Around other learners
 
 A metric does not need random features. :func:`jaxmkl.wrappers.learned_metric` learns one for any
-learner, such as those with support vectors. The wrapper has a
-reservoir of its own. Whenever the metric changes, the learner learns its examples again:
+learner, such as those with support vectors. The wrapper has a reservoir of its own. Whenever the
+metric changes, the learner learns these examples again:
 
 >>> learner = jaxmkl.wrappers.learned_metric(jaxmkl.kernel_ogd(jaxmkl.Gaussian(2.0)))
 >>> state, _ = errors(learner)
@@ -72,7 +72,7 @@ default has a full metric by gradients, which find directions even if labels are
 diagonal one by likelihood, which finds the inputs that matter.
 
 A third way was tried and is not in the library: gradient steps on the loss, in each block of the
-stream, that move a width for each input. It is better than fixed widths, but never was better than
+stream, that move a width for each input. It is better than fixed widths, but was never better than
 the best of the metrics. A step sees one block of examples; a metric is learned from thousands.
 
 ## When it happens, and what it costs
