@@ -41,8 +41,8 @@
 - Text becomes the TF-IDF of up to 512 words of the first rows (``--as note=text:2048``), which
   importances name; ``expert_mkl(banks="linear")`` and :class:`jaxmkl.wrappers.AllBut`.
 - The command: no file is written that is read, or named twice, by whatever links; predictions that
-  somebody else moves or changes are noticed; a row that cannot be read, by a cell, a class, its number of
-  cells, its quotes or its encoding, ends a run with everything before it written, and
+  somebody else moves or changes are noticed; a row that cannot be read, by a cell, a class, its
+  number of cells, its quotes or its encoding, ends a run with everything before it written, and
   ``--bad-rows N`` skips up to N; an earlier file of predictions is kept until the first row is
   written; columns may have names such as ``^a$``; a checkpoint knows the rows that were played; no
   interrupt is lost; failures of the device are a sentence; ``-`` is standard output for text;
@@ -53,13 +53,14 @@
 - Drivers warn of constant inputs, and of columns whose squares vanish.
 - Kernels that are learned: :class:`jaxmkl.models.MetricModels` learns a metric of the inputs from
   the gradients of its own models, or several side by side, :class:`jaxmkl.models.TreeModels` grows
-  forests, both on the :class:`jaxmkl.reservoir.Reservoir` of the learner. **They are in** ``expert_mkl()`` **by
-  default**, which errs less on nearly all streams and costs more; ``expert_mkl(banks="fixed")`` is
-  that of 0.2.0, as is ``expert_mkl(kernels)``. :class:`jaxmkl.features.MetricFeatures` are
-  features under a metric, and :func:`jaxmkl.wrappers.learned_metric` stands around any learner.
-  ``learner.importances(state)`` says how much each input matters, as do the command's table,
-  report, ``--json`` and ``jaxmkl info`` (``help("jaxmkl.guide.learned")``). Of more than 5,000
-  inputs the command and the estimators keep kernels fixed, unless ``banks`` are given.
+  forests, both on the :class:`jaxmkl.reservoir.Reservoir` of the learner. **They are in**
+  ``expert_mkl()`` **by default**, which errs less on nearly all streams and costs more;
+  ``expert_mkl(banks="fixed")`` is that of 0.2.0, as is ``expert_mkl(kernels)``.
+  :class:`jaxmkl.features.MetricFeatures` are features under a metric, and
+  :func:`jaxmkl.wrappers.learned_metric` stands around any learner. ``learner.importances(state)``
+  says how much each input matters, as do the command's table, report, ``--json`` and ``jaxmkl
+  info`` (``help("jaxmkl.guide.learned")``). Of more than 5,000 inputs the command and the
+  estimators keep kernels fixed, unless ``banks`` are given.
 - Tables: numbers with a unit ($12.50, 3 €, 5 kg), with blanks or apostrophes between thousands,
   and with commas where a cell leaves no doubt (1,234.50), are numbers; columns of 999 and 1,234
   are refused. They were text, as were times of 12 hours (1:30 PM), full names of months, months
