@@ -20,11 +20,20 @@ that is full stays as it is, and counts the examples it would have taken.
 round is some products of a matrix and a vector; one step of refinement with L makes up for what
 rounding did to L⁻¹.
 
+**Far examples.** Kernel values exp(-u) with all points may be too small for their dtype, and then
+f = μ·φ would be 0, a mistake, where double precision has a number of mostly the right sign. φ is
+linear in k. So the values of an example whose largest is below ω k(x, x) are all multiplied by one
+number that makes the largest ω k(x, x), with ω the root of the smallest normal number, 1e-19 in
+single and 1e-154 in double precision. That keeps signs, and is lost in rounding beside k(x, x) and
+beside what weights learn from other examples. Values with u > 745.13, which are 0 in double
+precision, are 0 in either.
+
 References:
   Calandriello, Lazaric and Valko (2017), Efficient second-order online kernel learning with
   adaptive embedding, Algorithm 2 (kernel online row sampling).
 """
 
+import math
 from functools import partial
 from typing import NamedTuple
 
@@ -37,7 +46,7 @@ from jaxmkl._blocks import rounds_of, uniform
 from jaxmkl._feedback import Feedback
 from jaxmkl._types import Number, PyTree
 from jaxmkl.features.map import FeatureMap
-from jaxmkl.kernels import Kernel, pairwise_products
+from jaxmkl.kernels import Kernel, Scaled, pairwise_products, scaled
 
 _TOLERANCE = {8: 1e-8, 4: 1e-4, 2: 1e-2}  # the default, by the size of a number
 _dot = partial(jnp.dot, precision=jax.lax.Precision.HIGHEST)
@@ -60,12 +69,34 @@ class DictionaryCode(NamedTuple):
     """The examples of a block as the dictionary meets them; leading axis B."""
 
     x: jax.Array  # the examples (B, d)
-    settled: jax.Array  # kernel values (B, D) with the points that were there before the block
-    among: jax.Array  # kernel values (B, B) with the examples of the block
+    settled: jax.Array  # kernel codes (B, D) with the points that were there before the block
+    among: jax.Array  # kernel codes (B, B) with the examples of the block
     own: jax.Array  # values k(x, x), (B,)
+    limit: jax.Array | None  # exponents of ω k(x, x), (B,); None where codes are values
     first: jax.Array  # the stamp of the block's first example (B,), int32
     stamp: jax.Array  # those of the examples (B,), int32
     uniform: jax.Array  # numbers in [0, 1) that decide which examples come in (B,)
+
+
+def values_of(
+    code: DictionaryCode, used: jax.Array, recent: jax.Array, place: jax.Array
+) -> jax.Array:
+    """Kernel values (D,) of an example with the points, enlarged together if they are tiny.
+
+    Args:
+      code: the example.
+      used: which points there are (D,); others have the value 0.
+      recent: which of them came in during the block (D,).
+      place: the places in the block of those (D,).
+    """
+
+    codes = jnp.where(recent, code.among[jnp.where(recent, place, 0)], code.settled)
+    if code.limit is None:
+        return jnp.where(used, codes, 0.0)
+    there = used & scaled.is_there(codes)
+    shift = Scaled(None, codes).smallest_exponent(there) - jax.lax.stop_gradient(code.limit)
+    exponents = jnp.where(there, codes - jnp.maximum(shift, 0.0), 0.0)
+    return jnp.where(there, jnp.exp(-exponents), 0.0)
 
 
 class Offer(NamedTuple):
@@ -155,10 +186,14 @@ class SampledDictionary(FeatureMap):
         # points that came in during this block stand where they stood in it
         place = jnp.where(self._used(state) & (state.since >= first), state.since - first, B)
         X = jnp.asarray(X).at[place].set(state.rows, mode="drop")
-        among, settled = (kernels.evaluate(pairwise_products(X, Z))[0] for Z in (X, state.rows))
-        own, first = jnp.diagonal(among), jnp.full((B,), first)
+        among, settled = (kernels.codes(pairwise_products(X, Z))[0] for Z in (X, state.rows))
+        itself, limit = jnp.diagonal(among), None
+        if kernels.exponential[0]:
+            limit = itself - 0.5 * math.log(jnp.finfo(X.dtype).tiny)
+        own = scaled.plain(itself, kernels.exponential[:1])
         numbers = jax.vmap(lambda key: uniform(key, (), X.dtype))(keys)
-        return DictionaryCode(X, settled, among, own, first, rounds_of(round, B), numbers)
+        stamps = jnp.full((B,), first), rounds_of(round, B)
+        return DictionaryCode(X, settled, among, own, limit, *stamps, numbers)
 
     def _used(self, state: DictionaryState) -> jax.Array:
         return jnp.arange(self.size, dtype=jnp.int32) < state.number
@@ -168,8 +203,7 @@ class SampledDictionary(FeatureMap):
         used = self._used(state)
         age = state.since - code.first
         recent = used & (age >= 0) & (age < code.among.shape[-1])
-        of_block = code.among[jnp.where(recent, age, 0)]
-        return jnp.where(used, jnp.where(recent, of_block, code.settled), 0.0)
+        return values_of(code, used, recent, age)
 
     def embed(self, state: DictionaryState, code: DictionaryCode) -> jax.Array:
         """Coordinates φ (D,) of one example."""

@@ -29,7 +29,7 @@ from jaxmkl._algorithm import Code, State
 from jaxmkl._blocks import sum_of
 from jaxmkl._feedback import Feedback
 from jaxmkl._types import PyTree
-from jaxmkl.features.dictionary import DictionaryState
+from jaxmkl.features.dictionary import DictionaryState, values_of
 from jaxmkl.learners.gaussians import step_of_one
 from jaxmkl.learners.task_steps import MultiTaskCode, MultiTaskState, TaskSteps
 from jaxmkl.query import Forecast
@@ -141,9 +141,7 @@ class TaskBlocks(TaskSteps):
         D, table = len(table) - 1, table[:-1]
         places = jnp.arange(D, dtype=jnp.int32)
         used, place = places < number, table[:, -1].astype(jnp.int32)
-        recent = used & (place >= 0)
-        of_block = example.among[jnp.where(recent, place, 0)]
-        k = jnp.where(used, jnp.where(recent, of_block, example.settled), 0.0)
+        k = values_of(example, used, used & (place >= 0), place)
         scale = jnp.where(used, jax.lax.rsqrt(table[:, -2]), 0.0)
 
         factor, inverse, ridge_inverse = _side_by_side(table)
