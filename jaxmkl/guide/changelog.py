@@ -17,6 +17,8 @@
 - Least squares keep their digits in single precision on inputs of any scale: what keeps their
   covariances definite follows the diagonal of these, and labels of examples that rounding drowns
   count for less (:class:`jaxmkl.updates.RLS`). They ran away in silence on raw inputs.
+- ``multitask`` keeps the sign of predictions far from all points of its dictionary, where kernel
+  values are too small for single precision.
 - ``state.nonfinite`` also counts, and drivers warn of, learners that run away with finite numbers:
   predictions more than 2^23 times as large as any label, and values of a classifier's models on
   support vectors four times as large as its steps can make them, also behind a vote. A learner
