@@ -307,6 +307,41 @@ class ProjectState(NamedTuple):
     """Slots of the supports, by place (P, B), int32."""
 
 
+def _projected(basis: jax.Array, k: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The coefficients d (..., B) of projections, and |M k|² (...); M is the basis (..., B, B)."""
+    along = jnp.einsum("...ij,...j->...i", basis, k, precision=_HIGHEST)
+    d = jnp.einsum("...ij,...i->...j", basis, along, precision=_HIGHEST)
+    return d, jnp.sum(along**2, axis=-1)
+
+
+def _no_projection(basis: jax.Array, k: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return jnp.zeros_like(k), jnp.zeros_like(k[..., 0])
+
+
+def _projected_at_once(
+    basis: jax.Array, k: jax.Array, learned: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Projections (P, B) of all kernels, if any of them has learned (P,)."""
+    return jax.lax.cond(jnp.any(learned), _projected, _no_projection, basis, k)
+
+
+def _projected_in_turn(
+    basis: jax.Array, k: jax.Array, learned: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Projections (P, B) of the kernels that have learned (P,), one after the other."""
+
+    def one(p: jax.Array) -> tuple[jax.Array, jax.Array]:
+        def here(basis: jax.Array, k: jax.Array) -> tuple[jax.Array, jax.Array]:
+            return _projected(basis[p], k[p])
+
+        def nothing(basis: jax.Array, k: jax.Array) -> tuple[jax.Array, jax.Array]:
+            return _no_projection(basis[0], k[0])
+
+        return jax.lax.cond(learned[p], here, nothing, basis, k)
+
+    return jax.lax.map(one, jnp.arange(len(learned)))
+
+
 _DEPENDENT = 6e-6
 """The share below which what is left of a projection counts as rounding, see :class:`Project`."""
 
@@ -352,17 +387,10 @@ class Project(Eviction):
         k = jnp.take_along_axis(view.kernel, state.slot, axis=1)
         k = jnp.where(places < number[:, None], k, 0.0)
 
-        def projected(k: jax.Array) -> tuple[jax.Array, jax.Array]:
-            """The coefficients d (P, B) of the projection, and |M k|² (P,)."""
-            along = jnp.einsum("pij,pj->pi", state.basis, k, precision=_HIGHEST)
-            d = jnp.einsum("pij,pi->pj", state.basis, along, precision=_HIGHEST)
-            return d, jnp.sum(along**2, axis=1)
-
-        def nothing(k: jax.Array) -> tuple[jax.Array, jax.Array]:
-            return jnp.zeros_like(k), jnp.zeros_like(k[:, 0])
-
         # most examples are not learned, and need no projection
-        d, explained = jax.lax.cond(jnp.any(view.learned), projected, nothing, k)
+        given = state.basis, k, view.learned
+        at_once, in_turn = _projected_at_once, _projected_in_turn if P > 1 else _projected_at_once
+        d, explained = jax.lax.platform_dependent(*given, cpu=in_turn, default=at_once)
         place = jnp.clip(view.order, 0, view.budget - 1)
         of_slots = jnp.take_along_axis(d, place, axis=1)
         of_slots = jnp.where(view.order < EMPTY, of_slots, 0.0)
