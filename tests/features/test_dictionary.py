@@ -127,6 +127,59 @@ def test_coordinates_are_no_longer_than_the_example(dtype):
         assert int(state.number) == added.sum() > 20
 
 
+@jax.jit
+def coordinates_of(dictionary, kernel, X, far):
+    """The dictionary after the examples X, and φ (T, D) of others."""
+
+    def turn(state, code):
+        _, offer = dictionary.predict(state, code)
+        return dictionary.update(state, code, offer, told(jnp.ones((), bool))), None
+
+    def codes_of(state, X, first):
+        keys = jax.random.split(jax.random.key(0), len(X))
+        return dictionary.encode(state, kernel, X, jnp.array(first), keys)
+
+    state = dictionary.init(jax.random.key(0), kernel, X.shape[1], X.dtype)
+    state = dictionary.settled(jax.lax.scan(turn, state, codes_of(state, X, 0))[0])
+    return state, jax.vmap(dictionary.embed, in_axes=(None, 0))(state, codes_of(state, far, 1000))
+
+
+def of_far_examples(size, offset):
+    """Points (n, 3), examples (T, 3) some ``offset`` away, and their φ (T, n)."""
+    rng = np.random.default_rng(3)
+    near, far = rng.normal(size=(40, 3)), rng.normal(size=(50, 3))
+    far += offset * far / np.linalg.norm(far, axis=1, keepdims=True)
+    near, far = near.astype(np.float32), far.astype(np.float32)
+    dictionary = SampledDictionary(20, ridge=size)
+    state, phi = coordinates_of(dictionary, size * KERNEL, near, far)
+    n = int(state.number)
+    assert n > 5
+    return np.asarray(state.rows, float)[:n], far.astype(float), np.asarray(phi, float)[:, :n]
+
+
+@pytest.mark.parametrize("size", [1e-12, 1.0, 1e12])
+@pytest.mark.parametrize("offset", [3.0, 16.0, 25.0])
+def test_far_examples_have_the_directions_of_double_precision(offset, size):
+    """Values below those of single precision change the length of φ alone."""
+    points, far, phi = of_far_examples(size, offset)
+    u = ((far[:, None] - points) ** 2).sum(-1) / (2 * 1.5**2)
+    least = u.min(axis=1, keepdims=True)
+    gram = np.exp(-((points[:, None] - points) ** 2).sum(-1) / (2 * 1.5**2))
+    wanted = np.linalg.solve(np.linalg.cholesky(gram), np.exp(least - u).T).T * np.sqrt(size)
+    if offset > 20:
+        assert np.exp(-least).max() < np.finfo(np.float32).tiny
+    root = np.sqrt(np.finfo(np.float32).tiny)
+    wanted = wanted * np.maximum(np.exp(-least), root)
+    longest = np.abs(wanted).max(axis=1, keepdims=True)
+    np.testing.assert_allclose(phi / longest, wanted / longest, atol=2e-3)
+    assert (np.abs(phi).max(axis=1) > 0).all()
+
+
+def test_values_that_double_precision_has_not_are_0():
+    _, _, phi = of_far_examples(1.0, 80.0)  # exp(-1200) and less
+    np.testing.assert_array_equal(phi, 0)
+
+
 def test_earlier_coordinates_stay_as_they_were(x64):
     dictionary = SampledDictionary(60)
     X, uniform = data()
