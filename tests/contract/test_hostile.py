@@ -49,8 +49,8 @@ MADE = {
     ),
 }
 LEARNERS = dict(jaxmkl.LEARNERS) | MADE
-# SparseSupport has 0 where kernel values are too small for single precision, as it says. There double
-# precision has a number of mostly the right sign, and 0 counts as a mistake: so it does in both.
+# SparseSupport has 0 where kernel values are too small for single precision, as it says. There
+# double precision has a number of mostly the right sign, and 0 is a mistake: so it is in both.
 UNDERFLOWING = "spa"
 # in the gate those whose recursions are the shortest to compile
 SHORT_ONES = "projectron, two kernels", "oks_sil"
