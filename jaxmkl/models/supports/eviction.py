@@ -87,7 +87,7 @@ class Eviction(abc.ABC):
         return ()
 
     def reach(self, step: jax.Array, rounds: jax.Array) -> jax.Array | None:
-        """How large |f| can be, as :meth:`jaxmkl.models.Store.reach` says."""
+        """How large |f| can be, as :meth:`jaxmkl.models.supports.Store.reach` says."""
         return None
 
     @abc.abstractmethod
