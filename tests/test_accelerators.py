@@ -395,13 +395,13 @@ KERNELS = {
     "forgetron": (9.875, 9.875),
     "bogd": (7.25, 7.25),
     "bpas": (9.75, 10),
-    "projectron": (12.25, 12.25),
+    "projectron": (16.75, 16.75),
     "omkl_b": (5.375, 6.25),
     "oks_sil": (17, 16.5),
     "okl_gd": (10.625, 10.625),
     "oks": (10.125, 10),
-    "proj_ka": (19, 19.5),
-    "multitask": (10.75, 10.75),
+    "proj_ka": (21.25, 21.25),
+    "multitask": (11.75, 11.75),
 }
 PLATFORMS = tuple(COMPILERS)
 WITH_NAMES = list(itertools.product(PLATFORMS, jaxmkl.LEARNERS))

@@ -96,7 +96,7 @@ differs otherwise:
 
 - A turn of the loop over rounds has up to eight rounds, which the compiler joins to fewer kernels.
   A run may therefore round in another way than on a CPU. An H100 begins 3.1 kernels a round of
-  ``raker``, 7.25 of ``spa``, 10.75 of ``multitask``, 17 of ``oks_sil``, 19.5 of
+  ``raker``, 7.25 of ``spa``, 11.75 of ``multitask``, 17 of ``oks_sil``, 19.5 of
   ``expert_mkl(banks="fixed")`` and 49 of the default.
 - Least squares on features, mixtures and stacks, ``multitask`` and ``oks_sil`` have a form of
   their own there, in which arrays of the state lie side by side during a block, so that fewer
