@@ -11,7 +11,6 @@ import inspect
 import itertools
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,18 +51,8 @@ class _Table:
     def __init__(self, most: int) -> None:
         self.most = most
         self._programs: dict[tuple, _Program] = {}
-        self._prepared: dict[tuple, Future] = {}
         self._times = itertools.count()
         self._lock = threading.Lock()
-
-    def prepare(self, kind: tuple, make: Callable[[], Any], leaves: list) -> None:
-        """Begin to compile the program of a kind in another thread, if there is none.
-
-        What is traced is traced here, as settings of JAX may be those of a thread.
-        """
-        if kind not in self._programs and kind not in self._prepared:
-            lowered = make().lower(*leaves)
-            self._prepared[kind] = _COMPILERS.submit(lowered.compile)
 
     def called(self, kind: tuple, make: Callable[[], Callable], leaves: list) -> PyTree:
         """Call the program of a kind, made now if there is none."""
@@ -72,10 +61,7 @@ class _Table:
             program.used[0] = next(self._times)
             return program.call(*leaves)
         before = num_maps()
-        prepared, call = self._prepared.pop(kind, None), make()
-        if prepared is not None:
-            call = _either(prepared.result(), call)
-        program = _Program(call, [next(self._times)], [0])
+        program = _Program(make(), [next(self._times)], [0])
         with _refused_as_outside():
             result = program.call(*leaves)
         program.maps[0] = max(0, num_maps() - before) if before else _USUAL
@@ -100,9 +86,8 @@ class _Table:
     def drop(self, owner: object) -> None:
         """Let go of all programs of a function."""
         with self._lock:
-            for table in (self._programs, self._prepared):
-                for kind in [kind for kind in table if kind[0] is owner]:
-                    del table[kind]
+            for kind in [kind for kind in self._programs if kind[0] is owner]:
+                del self._programs[kind]
 
     def number(self, owner: object) -> int:
         """The programs of a function."""
@@ -110,19 +95,6 @@ class _Table:
 
 
 _TABLE = _Table(8_192)
-_COMPILERS = ThreadPoolExecutor(1, "jaxmkl-compiler")  # JAX compiles without Python's lock
-
-
-def _either(compiled: Callable, jitted: Callable) -> Callable:
-    """The compiled program, or the jitted one for arrays that lie on other devices."""
-
-    def call(*leaves: Any) -> Any:
-        try:
-            return compiled(*leaves)
-        except (TypeError, ValueError):
-            return jitted(*leaves)
-
-    return call
 
 
 def num_maps() -> int:
@@ -182,14 +154,6 @@ class Kept:
             return self._inside(*args, **static)
         kind = (self, structure, kinds, *sorted(static.items()))
         return _TABLE.called(kind, lambda: self._compiled(structure, static), leaves)
-
-    def prepare(self, *args: PyTree, **static: Any) -> None:
-        """Begin to compile what a call with such arguments needs, in another thread."""
-        leaves, structure = jax.tree.flatten(args)
-        kinds = tuple(map(_kind_of, leaves))
-        if None not in kinds:
-            kind = (self, structure, kinds, *sorted(static.items()))
-            _TABLE.prepare(kind, lambda: self._compiled(structure, static), leaves)
 
     def _compiled(self, structure: Any, static: dict[str, Any]) -> Callable:
         """A jitted function of leaves that shares no program with another one."""

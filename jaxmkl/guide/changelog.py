@@ -30,7 +30,7 @@
   own learns kernels by defining ``first`` and ``renewed(state, renewal)``. Forests also grow at 3
   times a power of two, and the likelihood of ``expert_mkl`` takes ten steps of rate .2.
 - ``run`` and ``stream`` play segments of three shapes, so that a stream of another length compiles
-  nothing; kernels are learned by programs of their own, compiled beside the first rounds.
+  nothing; kernels are learned by programs of their own, compiled at their first call.
 - ``predict``, ``predict_many``, ``ask``, ``update``, ``skip`` and ``step`` are compiled once where
   nothing is traced, and programs that nobody uses any more are let go of
   (:func:`jaxmkl.streaming.keep_programs`, :mod:`jaxmkl.guide.compiling`).

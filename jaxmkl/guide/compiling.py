@@ -28,7 +28,7 @@ True
 0
 
 Kernels that are learned are learned by programs of their own, one for each such bank, between
-segments. They are compiled in another thread while the first rounds are compiled and run.
+segments, each compiled at its first call.
 
 **Numbers are not compiled in**: step sizes, bandwidths, rates, states and data are arguments.
 

@@ -255,8 +255,6 @@ def run_padded(
     at_once = bool(plan.delay) or is_spread(X)
     renewals = None if at_once else Renewals.of(learner)
     round, at, parts, lengths = int(state.round), 0, [], []
-    if renewals is not None:
-        renewals.prepare(state, round, round + length)
     while at < length:
         stop = length if at_once else min(length, at + _until(round, length, room, renewals))
         some = [_segment(array, at, stop, room, dtype) for array in (X, y)]

@@ -1,7 +1,9 @@
 """Renewals as programs of their own, which drivers call between segments of rounds.
 
-So the first rounds need not wait for the compilation of renewals, and a bank whose kernels are
-learned adds nothing to the program of the rounds. Inside a user's trace renewals are a part of
+So a bank whose kernels are learned adds nothing to the program of the rounds, and the first rounds
+do not wait for the compilation of renewals. (To compile these in another thread meanwhile took
+longer on two cores: 16 s for 15 to the first result of the default, and 28 processor seconds for
+24.) Inside a user's trace renewals are a part of
 :meth:`jaxmkl.Learner.close`.
 """
 
@@ -52,23 +54,15 @@ class Renewals(NamedTuple):
         """The round of the next renewal after this one."""
         return min(_next(bank, round) for bank in self.inside.models if bank.first is not None)
 
-    def prepare(self, state: PyTree, first: int, last: int) -> None:
-        """Begin to compile the renewals that are due after the first round, up to the last."""
-        for i, bank in enumerate(self.inside.models):
-            if bank.first is not None and _next(bank, first) <= last:
-                renew.prepare(*self._given(_inside(state), i))
-
     def renewed(self, state: PyTree, round: int) -> PyTree:
         """The state after the renewals that are due when this round begins."""
         own = _inside(state)
         models = list(own.models)
         for i, bank in enumerate(self.inside.models):
             if bank.first is not None and bool(bank.renews(round)):
-                models[i] = renew(*self._given(own, i))
+                given = bank, own.models[i], self.inside.memory, own.memory, own.round, i
+                models[i] = renew(*given)
         return _with_inside(state, own.replace(models=tuple(models)))
-
-    def _given(self, own: MKLState, i: int) -> tuple:
-        return self.inside.models[i], own.models[i], self.inside.memory, own.memory, own.round, i
 
 
 def _next(bank: Bank, round: int) -> int:
