@@ -13,7 +13,8 @@ from jaxmkl._devices import local
 from jaxmkl._learner import require_learner
 from jaxmkl._shards import added, shard
 from jaxmkl._types import PyTree
-from jaxmkl.mkl import MKL, MKLState, renew
+from jaxmkl.mkl import MKL, MKLState
+from jaxmkl.models.renewals import renew
 from jaxmkl.streaming import checks
 
 __all__ = ["merge"]

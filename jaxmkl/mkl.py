@@ -37,24 +37,22 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import optax
-from jax.custom_derivatives import zero_from_primal
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._algorithm import Algorithm, State
-from jaxmkl._blocks import common_period, largest_of_runs, rounds_of, uniform
+from jaxmkl._blocks import common_period, rounds_of, uniform
 from jaxmkl._feedback import Feedback
 from jaxmkl._noise import Noise
-from jaxmkl._programs import Kept
 from jaxmkl._types import PyTree
 from jaxmkl.aggregate import Aggregate, Combination, Hedge
 from jaxmkl.aggregate.base import Penalized
 from jaxmkl.losses import Loss, Squared, loss_field
 from jaxmkl.models import Bank
+from jaxmkl.models.renewals import as_seen_by, renewed_if
 from jaxmkl.query import All as AskAll
 from jaxmkl.query import Forecast, Query
-from jaxmkl.reservoir import Renewal, Reservoir, ReservoirState
+from jaxmkl.reservoir import Reservoir, ReservoirState
 from jaxmkl.select import All, Select
 from jaxmkl.updates import Rule
 
@@ -444,7 +442,7 @@ class MKL(Algorithm):
         for i, bank in enumerate(self.models):
             if bank.first is not None:
                 due = ended & bank.renews(state.round)
-                models[i] = _renewed_if(due, bank, _seen(renewal, i), models[i])
+                models[i] = renewed_if(due, bank, as_seen_by(renewal, i), models[i])
         return state.replace(models=tuple(models))
 
     def capacity(self, state: MKLState) -> int | None:
@@ -491,54 +489,3 @@ class MKL(Algorithm):
             return MKLInfo(weights, number, None, None)
         support, overflow = zip(*found, strict=True)
         return MKLInfo(weights, number, jnp.concatenate(support), sum(overflow[1:], overflow[0]))
-
-
-@Kept
-def renew(
-    bank: Bank, state: PyTree, reservoir: Reservoir, memory: PyTree, round: jax.Array, place: int
-) -> PyTree:
-    """The state of a bank, the one at a ``place``, renewed from a memory when a round begins.
-
-    Where learners stand side by side, states, memories and rounds have their leading axes.
-    """
-
-    def one(state: PyTree, memory: ReservoirState, round: jax.Array) -> PyTree:
-        return bank.renewed(state, _seen(reservoir.renewal(memory, round), place))
-
-    for _ in range(round.ndim):
-        one = jax.vmap(one)
-    return one(state, memory, round)
-
-
-def _seen(renewal: Renewal, place: int) -> Renewal:
-    """As the bank at a place sees it, with a key of its own."""
-    return renewal._replace(key=jax.random.fold_in(renewal.key, place))
-
-
-@jax.custom_jvp
-def _renewed_if(due: jax.Array, bank: Bank, renewal: Renewal, state: PyTree) -> PyTree:
-    """The state of a bank, renewed if that is due.
-
-    Under ``vmap`` a condition is a choice between both sides, worked out in every block; a loop
-    that has no turns costs nothing.
-    """
-
-    def turn(number: jax.Array, own: PyTree) -> PyTree:
-        # else XLA would see that all turns do the same, and do it before the loop, always
-        given, _ = jax.lax.optimization_barrier((renewal, number))
-        return optax.tree.where(due, bank.renewed(own, given), own)
-
-    return jax.lax.fori_loop(0, largest_of_runs(due.astype(jnp.int32)), turn, state)
-
-
-@_renewed_if.defjvp
-def _derivative(primals: tuple, tangents: tuple) -> tuple:
-    """A loop of dynamic length has no reverse derivative; what is learned anew is a constant."""
-    due, after = primals[0], _renewed_if(*primals)
-
-    def kept(leaf: jax.Array, tangent: jax.Array) -> jax.Array:
-        if not jnp.issubdtype(leaf.dtype, jnp.inexact):
-            return zero_from_primal(leaf)
-        return jnp.where(due, jnp.zeros_like(tangent), tangent)
-
-    return after, jax.tree.map(kept, after, tangents[-1])

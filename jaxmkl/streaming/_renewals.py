@@ -3,8 +3,7 @@
 So a bank whose kernels are learned adds nothing to the program of the rounds, and the first rounds
 do not wait for the compilation of renewals. (To compile these in another thread meanwhile took
 longer on two cores: 16 s for 15 to the first result of the default, and 28 processor seconds for
-24.) Inside a user's trace renewals are a part of
-:meth:`jaxmkl.Learner.close`.
+24.) Inside a user's trace renewals are a part of :meth:`jaxmkl.Learner.close`.
 """
 
 from typing import Any, NamedTuple
@@ -14,8 +13,9 @@ import jax
 from jaxmkl import _pytree as pytree
 from jaxmkl._learner import Learner
 from jaxmkl._types import PyTree
-from jaxmkl.mkl import MKL, MKLState, renew
+from jaxmkl.mkl import MKL, MKLState
 from jaxmkl.models import Bank
+from jaxmkl.models.renewals import renew
 from jaxmkl.wrappers.wrapper import layers
 
 

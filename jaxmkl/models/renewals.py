@@ -1,0 +1,63 @@
+"""Renewals of banks that learn their kernels, amid the rounds of a learner and apart from them."""
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax.custom_derivatives import zero_from_primal
+
+from jaxmkl._blocks import largest_of_runs
+from jaxmkl._programs import Kept
+from jaxmkl._types import PyTree
+from jaxmkl.models.bank import Bank
+from jaxmkl.reservoir import Renewal, Reservoir, ReservoirState
+
+
+@Kept
+def renew(
+    bank: Bank, state: PyTree, reservoir: Reservoir, memory: PyTree, round: jax.Array, place: int
+) -> PyTree:
+    """The state of a bank, the one at a ``place``, renewed from a memory when a round begins.
+
+    Where learners stand side by side, states, memories and rounds have their leading axes.
+    """
+
+    def one(state: PyTree, memory: ReservoirState, round: jax.Array) -> PyTree:
+        return bank.renewed(state, as_seen_by(reservoir.renewal(memory, round), place))
+
+    for _ in range(round.ndim):
+        one = jax.vmap(one)
+    return one(state, memory, round)
+
+
+def as_seen_by(renewal: Renewal, place: int) -> Renewal:
+    """As the bank at a place sees it, with a key of its own."""
+    return renewal._replace(key=jax.random.fold_in(renewal.key, place))
+
+
+@jax.custom_jvp
+def renewed_if(due: jax.Array, bank: Bank, renewal: Renewal, state: PyTree) -> PyTree:
+    """The state of a bank, renewed if that is due.
+
+    Under ``vmap`` a condition is a choice between both sides, worked out in every block; a loop
+    that has no turns costs nothing.
+    """
+
+    def turn(number: jax.Array, own: PyTree) -> PyTree:
+        # else XLA would see that all turns do the same, and do it before the loop, always
+        given, _ = jax.lax.optimization_barrier((renewal, number))
+        return optax.tree.where(due, bank.renewed(own, given), own)
+
+    return jax.lax.fori_loop(0, largest_of_runs(due.astype(jnp.int32)), turn, state)
+
+
+@renewed_if.defjvp
+def _derivative(primals: tuple, tangents: tuple) -> tuple:
+    """A loop of dynamic length has no reverse derivative; what is learned anew is a constant."""
+    due, after = primals[0], renewed_if(*primals)
+
+    def kept(leaf: jax.Array, tangent: jax.Array) -> jax.Array:
+        if not jnp.issubdtype(leaf.dtype, jnp.inexact):
+            return zero_from_primal(leaf)
+        return jnp.where(due, jnp.zeros_like(tangent), tangent)
+
+    return after, jax.tree.map(kept, after, tangents[-1])
