@@ -101,14 +101,18 @@ class Eviction(abc.ABC):
         return state
 
 
-@pytree.dataclass
-class RemoveRandom(Eviction):
-    """Remove a support drawn at random (randomized budget perceptron); the new one replaces it."""
-
-    random = True
+class _Removal(Eviction):
+    """The base of evictions that remove supports: |f| is at most the sum of all steps."""
 
     def reach(self, step: jax.Array, rounds: jax.Array) -> jax.Array:
         return reach_of_all(step, rounds)
+
+
+@pytree.dataclass
+class RemoveRandom(_Removal):
+    """Remove a support drawn at random (randomized budget perceptron); the new one replaces it."""
+
+    random = True
 
     def step(self, state: PyTree, view: View) -> tuple[PyTree, Choice]:
         assert view.draw is not None
@@ -177,13 +181,10 @@ class RemoveUnbiased(Eviction):
 
 
 @pytree.dataclass
-class RemoveOldest(Eviction):
+class RemoveOldest(_Removal):
     """Remove the oldest support."""
 
     by_age = True
-
-    def reach(self, step: jax.Array, rounds: jax.Array) -> jax.Array:
-        return reach_of_all(step, rounds)
 
     def step(self, state: PyTree, view: View) -> tuple[PyTree, Choice]:
         return state, Choice(view.learned, view.coefficient, view.oldest, view.coefficients)
@@ -201,7 +202,7 @@ class SelfTunedState(NamedTuple):
 
 
 @pytree.dataclass
-class SelfTuned(Eviction):
+class SelfTuned(_Removal):
     """The Forgetron: shrink all coefficients, then remove the oldest support.
 
     When r is removed, let d = |a_r| and μ = y_r f(x_r), where f includes the new support. The
@@ -220,9 +221,6 @@ class SelfTuned(Eviction):
         P, R = num_kernels, period
         shapes = (P,), (P, R), (P, R, R)
         return SelfTunedState(*(jnp.zeros(shape, dtype) for shape in shapes))
-
-    def reach(self, step: jax.Array, rounds: jax.Array) -> jax.Array:
-        return reach_of_all(step, rounds)
 
     def step(self, state: SelfTunedState, view: View) -> tuple[SelfTunedState, Choice]:
         R = state.victims.shape[1]
@@ -272,7 +270,7 @@ def _largest_shrink(d: jax.Array, mu: jax.Array, excess: jax.Array) -> jax.Array
 
 
 @pytree.dataclass
-class Replace(Eviction):
+class Replace(_Removal):
     """The new support replaces the one for which it compensates best (BPAS-simple).
 
     With the proposed coefficient τ y, the new support gets the coefficient b_r = a_r k(x_r, x) /
@@ -280,9 +278,6 @@ class Replace(Eviction):
     is removed; the one whose removal changes f least, by a_r² (k(x_r, x_r) - k(x_r, x)² / k(x,
     x)), is chosen, the first of several.
     """
-
-    def reach(self, step: jax.Array, rounds: jax.Array) -> jax.Array:
-        return reach_of_all(step, rounds)
 
     def step(self, state: PyTree, view: View) -> tuple[PyTree, Choice]:
         a, k = view.coefficients, view.kernel
@@ -389,8 +384,8 @@ class Project(Eviction):
 
         # most examples are not learned, and need no projection
         given = state.basis, k, view.learned
-        at_once, in_turn = _projected_at_once, _projected_in_turn if P > 1 else _projected_at_once
-        d, explained = jax.lax.platform_dependent(*given, cpu=in_turn, default=at_once)
+        on_cpu = _projected_in_turn if P > 1 else _projected_at_once
+        d, explained = jax.lax.platform_dependent(*given, cpu=on_cpu, default=_projected_at_once)
         place = jnp.clip(view.order, 0, view.budget - 1)
         of_slots = jnp.take_along_axis(d, place, axis=1)
         of_slots = jnp.where(view.order < EMPTY, of_slots, 0.0)
