@@ -457,9 +457,11 @@ def test_names_that_are_patterns_to_polars(form, tmp_path):
         "word": ["x", "y", "x", "z", "y"],
         "day": ["2024-01-05", "2024-02-06", "2024-03-07", "2024-04-08", "2024-05-09"],
         "share": ["5%", "6%", "7%", "8%", "9%"],
+        "gap": ["2.5", "NA", "1.5", "3.5", "NA"],
+        "kind": ["u", "v", "v", "u", "v"],
         "y": ["1", "0", "1", "1", "0"],
     }
-    patterns = ["^a$", "*", "^.*$", "^day$", "^(share|y)$", "^y$"]
+    patterns = ["^a$", "*", "^.*$", "^day$", "^(share|y)$", "^b|c$", "^$", "^y$"]
 
     def found(names):
         frame = pl.DataFrame(dict(zip(names, cells.values(), strict=True)))
