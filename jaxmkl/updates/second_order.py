@@ -182,7 +182,7 @@ class RLS(Rule):
         )
 
     def limits(self, diagonal: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """The floor and the jitter of a period that S begins with this diagonal (..., R, [P,] M).
+        """The floor and jitter of a period that begins with this diagonal of S (..., R, [P,] M).
 
         φ must not fall below the floor (..., R, [P]), and the jitter (..., R, [P,] M) is added to
         the diagonal of S when the period ends: see :class:`RLS`. Rounding, divided by φ again and
