@@ -7,6 +7,7 @@ algorithm its mathematics, by the same verbs: ``init_own``, ``encode_own``, ``pr
 """
 
 import abc
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -321,9 +322,9 @@ class Algorithm(HasLoss, Learner):
         return self.close_own(state, codes.own)
 
 
-@Kept
+@partial(Kept, on_host=True)
 def _start(learner: Algorithm, key: Array, *, num_inputs: int, dtype: np.dtype) -> State:
-    """The state before the first round, by one program: its parts would compile one by one."""
+    """The state before the first round, all of it at once: its parts would compile one by one."""
     frame: dict[str, Any] = {"num_inputs": num_inputs, "dtype": dtype.name}
     frame |= {"key": jax.random.fold_in(key, 0), "query": learner.query.init(dtype)}
     frame |= {name: jnp.zeros((), jnp.int32) for name in COUNTERS}

@@ -18,6 +18,7 @@ import jax
 import numpy as np
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._host import Evaluated
 from jaxmkl._types import PyTree
 
 _MAPS = Path("/proc/self/maps")
@@ -136,15 +137,19 @@ class Kept:
     Args:
       function: of pytrees, which are traced, and of keywords that are static.
       inside: what is called in its place inside a trace, by default the jitted function.
+      on_host: whether it is evaluated with NumPy rather than compiled (:mod:`jaxmkl._host`).
     """
 
-    def __init__(self, function: Callable, inside: Callable | None = None) -> None:
+    def __init__(
+        self, function: Callable, inside: Callable | None = None, *, on_host: bool = False
+    ) -> None:
         functools.update_wrapper(self, function)
         parameters = inspect.signature(function).parameters.values()
         static = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
         self._function = function
         self._jitted: Any = jax.jit(function, static_argnames=static)
         self._inside = self._jitted if inside is None else inside
+        self._on_host = on_host
         self.lower, self.trace = self._jitted.lower, self._jitted.trace
 
     def __call__(self, *args: PyTree, **static: Any) -> Any:
@@ -163,7 +168,7 @@ class Kept:
             return function(*jax.tree.unflatten(structure, leaves), **static)
 
         of_leaves.__name__ = function.__name__  # for jax.log_compiles
-        return jax.jit(of_leaves)
+        return Evaluated(of_leaves) if self._on_host else jax.jit(of_leaves)
 
     def clear_cache(self) -> None:
         """Let go of the function's programs."""

@@ -152,7 +152,7 @@ class FourierFeatures(FeatureMap):
             numbers = jax.random.normal(rotation_key, (Q * num_blocks * D * columns,), dtype)
             matrices = numbers.reshape(Q, num_blocks, D, columns)
             q, r = jax.lax.platform_dependent(matrices, cpu=_qr_in_turn, default=_qr)
-            blocks = q * jnp.sign(jnp.diagonal(r, axis1=-2, axis2=-1))[..., None, :]
+            blocks = q * jnp.sign(jnp.einsum("...ii->...i", r))[..., None, :]
             blocks = jnp.swapaxes(blocks, -1, -2) if wide else blocks
             directions = lengths * blocks.reshape(Q, -1, D)[:, :F]
         return directions * kernels.spectral_scale(scale_key, F, dtype)[..., None]

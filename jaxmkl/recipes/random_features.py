@@ -38,7 +38,14 @@ from jaxmkl.features import FourierFeatures, LinearFeatures
 from jaxmkl.kernels import Gaussian, Kernel, Linear, hong_chae, two_decades
 from jaxmkl.losses import Loss
 from jaxmkl.mkl import MKL
-from jaxmkl.models import Bank, FeatureModels, LikelihoodModels, MetricModels, TreeModels
+from jaxmkl.models import (
+    Bank,
+    FeatureModels,
+    LikelihoodModels,
+    MetricModels,
+    SideBySide,
+    TreeModels,
+)
 from jaxmkl.query import Disagreement, Query
 from jaxmkl.recipes._parts import ASK_ALL, SELECT_ALL, outputs_of, recipe
 from jaxmkl.select import AdaptiveKernelSelection, Select
@@ -358,6 +365,8 @@ def expert_mkl(
     if by_likelihood:
         inside = FeatureModels(Gaussian(1.0), RLS(0.01), features)
         models.append(LikelihoodModels(inside, by_likelihood, steps=10, rate=0.2, examples=500))
+    if len(models) > 1:
+        models = [SideBySide(tuple(models))]
     if "trees" in names:
         models.append(TreeModels())
     if "linear" in names:

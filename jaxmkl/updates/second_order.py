@@ -210,17 +210,19 @@ class RLS(Rule):
         return NOISE * self.period * jnp.finfo(apart.dtype).eps * apart
 
     def encode(self, state: RLSState, round: jax.Array, Z: jax.Array) -> RLSCode:
-        """Products of the block's features with S, with each other and with θ."""
+        """Products of the block's features with S, with each other and with θ.
+
+        Features are (B, P, M), or (B, R, P, M) where each rate has its own.
+        """
         B, b = Z.shape[0], self.period
         slot = round % b
         start = slot // B * B
         slots = start + jnp.arange(B, dtype=jnp.int32)
         regularization = jnp.atleast_1d(jnp.asarray(self.regularization, Z.dtype))
-        Z = jnp.moveaxis(Z, 0, 1)  # (P, B, M)
-        squares = Z**2
-        Z = Z[None] * jax.lax.rsqrt(regularization)[:, None, None, None]
+        Z = jnp.moveaxis(Z, 0, -2)  # (P, B, M), or (R, P, B, M)
+        Z = jnp.broadcast_to(Z, (self.num_rates, *Z.shape[-3:]))
+        Z = Z * jax.lax.rsqrt(regularization)[:, None, None, None]
         # a copy for each rate: XLA would rather move the far larger covariances together
-        Z = jnp.broadcast_to(Z, (self.num_rates, *Z.shape[1:]))  # (R, P, B, M)
         Z = jax.lax.optimization_barrier(Z)
         new = jnp.matmul(Z, state.covariance, precision=_HIGHEST)
         gains = _merged(state.gains, new, start, jnp.arange(b, dtype=jnp.int32) >= slot)
@@ -231,8 +233,7 @@ class RLS(Rule):
         # before and after
         diagonal = jax.lax.optimization_barrier(diagonal_of(state.covariance))
         floor, jitter = self.limits(diagonal)
-        apart = jnp.einsum("pbm,rpm->brp", squares, diagonal, precision=_HIGHEST)
-        apart = apart / regularization[None, :, None]
+        apart = jnp.einsum("rpbm,rpm->brp", Z**2, diagonal, precision=_HIGHEST)
         noise = jnp.maximum(self.least_noise(apart), 1.0)
         return RLSCode(
             slot=slots,

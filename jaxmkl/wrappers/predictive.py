@@ -204,7 +204,7 @@ class Predictive(OnBlocks):
         return found
 
 
-@Kept
+@partial(Kept, on_host=True)
 def _begun(learner: Predictive, inner: PyTree, key: Array, *, num_inputs: int) -> PredictiveState:
     """The state around an inner one, with nothing learned."""
     dtype, K, J = learner.dtype(inner), learner.num_outputs, len(DEGREES)

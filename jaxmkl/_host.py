@@ -1,0 +1,302 @@
+"""Programs evaluated with NumPy, for what is called once and would take seconds to compile.
+
+The state before the first round is mostly zeros beside a few random numbers. XLA makes it by some
+hundred small kernels, each of which takes 15 ms to compile, for 3 s of the default learner. NumPy
+makes the same state in some milliseconds: the same random bits, and numbers that are the same to
+rounding. What has no rule here is left to JAX, operation by operation.
+"""
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, jaxpr_as_fun
+
+Values = Sequence[Any]
+_INSIDE = "jaxpr", "call_jaxpr", "call", "fun_jaxpr"  # where programs keep those they call
+_THREEFRY = "threefry2x32"
+
+
+class Evaluated:
+    """A pure function of arrays and numbers, evaluated with NumPy on the host.
+
+    The results are put where the arguments are, as by ``jax.jit``.
+
+    >>> import jax.numpy as jnp
+    >>> three = Evaluated(lambda key: jax.random.normal(key, (3,)) + jnp.zeros(3))
+    >>> numbers = three(jax.random.key(0))
+    >>> np.testing.assert_allclose(numbers, jax.random.normal(jax.random.key(0), (3,)), rtol=1e-6)
+    """
+
+    def __init__(self, function: Callable) -> None:
+        self._function, self._jitted = function, jax.jit(function)
+        self._program: ClosedJaxpr | None = None
+        self._structure: Any = None
+
+    def __call__(self, *leaves: Any) -> Any:
+        homes = {leaf.sharding for leaf in leaves if getattr(leaf, "committed", False)}
+        spread = any(len(home.device_set) > 1 for home in homes) or len(homes) > 1
+        if spread or not all(map(_readable, leaves)):
+            return self._jitted(*leaves)
+        program = self._program
+        if program is None:
+            program, shapes = jax.make_jaxpr(self._function, return_shape=True)(*leaves)
+            self._program, self._structure = program, jax.tree.structure(shapes)
+        found = _outputs(program, [_read(leaf) for leaf in leaves])
+        arrays = [_written(one, aval) for one, aval in zip(found, program.out_avals, strict=True)]
+        return jax.tree.unflatten(self._structure, jax.device_put(arrays, next(iter(homes), None)))
+
+
+def _is_key(aval: Any) -> bool:
+    return jax.dtypes.issubdtype(aval.dtype, jax.dtypes.prng_key)
+
+
+def _readable(leaf: Any) -> bool:
+    """Whether the bits of a leaf's random numbers are known here, if it is a key."""
+    if not isinstance(leaf, jax.Array) or not _is_key(leaf):
+        return True
+    each_its_own = jax.config.jax_threefry_partitionable  # type: ignore[attr-defined]
+    return str(jax.random.key_impl(leaf)) == _THREEFRY and bool(each_its_own)
+
+
+def _read(leaf: Any) -> Any:
+    """The array of a leaf; a key is one number of 64 bits."""
+    if isinstance(leaf, jax.Array) and _is_key(leaf):
+        return np.asarray(jax.random.key_data(leaf)).view(np.uint64)[..., 0]
+    return leaf
+
+
+def _written(value: Any, aval: Any) -> Any:
+    """What JAX has in place of a value; keys as typed ones."""
+    if not _is_key(aval):
+        return value
+    words = np.asarray(value, order="C")[..., None].view(np.uint32)
+    return jax.random.wrap_key_data(jax.numpy.asarray(words), impl=_THREEFRY)
+
+
+def _outputs(program: ClosedJaxpr, arguments: Values) -> list[Any]:
+    """The results of a program: its operations in turn."""
+    jaxpr = program.jaxpr
+    known: dict[Any, Any] = {}
+    known.update(zip(jaxpr.constvars, map(_read, program.consts), strict=True))
+    known.update(zip(jaxpr.invars, arguments, strict=True))
+
+    def of(variable: Any) -> Any:
+        return variable.val if isinstance(variable, Literal) else known[variable]
+
+    for operation in jaxpr.eqns:
+        results = _results(operation, [of(variable) for variable in operation.invars])
+        known.update(zip(operation.outvars, results, strict=True))
+    return [of(variable) for variable in jaxpr.outvars]
+
+
+def _results(operation: JaxprEqn, values: Values) -> Values:
+    """The results of one operation."""
+    name, given, made = operation.primitive.name, operation.params, operation.outvars
+    programs = [given[key] for key in _INSIDE if isinstance(given.get(key), ClosedJaxpr)]
+    if name == "cond":
+        index = min(max(int(values[0]), 0), len(given["branches"]) - 1)
+        return _outputs(given["branches"][index], values[1:])
+    if name == "scan":
+        return _scanned(given, values)
+    if programs and name != "while":
+        return _outputs(programs[0], values)
+    rule = _RULES.get(name)
+    if rule is None or (name == "div" and not _is_float(made[0])):
+        return _left_to_jax(operation, values)
+    found = rule(given, *map(np.asarray, values))
+    found = found if operation.primitive.multiple_results else (found,)
+    avals: list[Any] = [variable.aval for variable in made]
+    kinds = [np.uint64 if _is_key(aval) else aval.dtype for aval in avals]
+    return [np.asarray(one, kind) for one, kind in zip(found, kinds, strict=True)]
+
+
+def _is_float(variable: Any) -> bool:
+    return jax.dtypes.issubdtype(variable.aval.dtype, np.floating)
+
+
+def _scanned(given: dict[str, Any], values: Values) -> list[Any]:
+    """The results of a loop."""
+    fixed, carried = given["num_consts"], given["num_carry"]
+    constants, carry = values[:fixed], list(values[fixed : fixed + carried])
+    rows, each = [np.asarray(of) for of in values[fixed + carried :]], []
+    turns = range(given["length"])
+    for turn in reversed(turns) if given["reverse"] else turns:
+        found = _outputs(given["jaxpr"], [*constants, *carry, *(row[turn] for row in rows)])
+        carry = found[:carried]
+        each.append(found[carried:])
+    each = each[::-1] if given["reverse"] else each
+    return [*carry, *(np.stack(of) for of in zip(*each, strict=True))]
+
+
+def _left_to_jax(operation: JaxprEqn, values: Values) -> Values:
+    """The results of an operation without a rule, which JAX compiles."""
+    pairs = zip(operation.invars, values, strict=True)
+    given = {v: _written(np.asarray(x), v.aval) for v, x in pairs if not isinstance(v, Literal)}
+    with warnings.catch_warnings():  # of the names of arguments, which it has not
+        warnings.simplefilter("ignore", DeprecationWarning)
+        alone = Jaxpr((), tuple(given), operation.outvars, [operation])
+    found = jaxpr_as_fun(ClosedJaxpr(alone, ()))(*given.values())
+    return [_read(one) if _is_key(one) else np.asarray(one) for one in found]
+
+
+def _threefry(key: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Threefry-2x32 with 20 rounds, of pairs of words in numbers of 64 bits, the first one low.
+
+    Salmon, Moraes, Dror and Shaw (2011), Parallel random numbers: as easy as 1, 2, 3.
+    """
+    low = np.uint64(0xFFFFFFFF)
+    keys = [(part & low).astype(np.uint32) for part in (key, key >> np.uint64(32))]
+    x, y = ((part & low).astype(np.uint32) for part in (counts, counts >> np.uint64(32)))
+    keys.append(keys[0] ^ keys[1] ^ np.uint32(0x1BD11BDA))
+    with np.errstate(over="ignore"):
+        x, y = x + keys[0], y + keys[1]
+        for group in range(5):
+            for by in ((13, 15, 26, 6), (17, 29, 16, 24))[group % 2]:
+                x = x + y
+                y = x ^ ((y << np.uint32(by)) | (y >> np.uint32(32 - by)))
+            x = x + keys[(group + 1) % 3]
+            y = y + keys[(group + 2) % 3] + np.uint32(group + 1)
+    return x.astype(np.uint64) | y.astype(np.uint64) << np.uint64(32)
+
+
+def _counters(shape: Sequence[int]) -> np.ndarray:
+    """Counters 0, 1, 2, ... of 64 bits, the first words of which are the high ones."""
+    counts = np.arange(math.prod(shape), dtype=np.uint64).reshape(shape)
+    return counts >> np.uint64(32) | counts << np.uint64(32)
+
+
+def _drawn(key: np.ndarray, shape: Sequence[int]) -> np.ndarray:
+    """Pairs of random words (..., *shape) by keys (...)."""
+    return _threefry(key.reshape((*key.shape, *(1,) * len(shape))), _counters(shape))
+
+
+def _bits(key: np.ndarray, width: int, shape: Sequence[int]) -> np.ndarray:
+    pairs = _drawn(key, shape)
+    high, low = pairs & np.uint64(0xFFFFFFFF), pairs >> np.uint64(32)
+    bits = high << np.uint64(32) | low if width == 64 else high ^ low
+    return bits.astype(f"uint{width}")
+
+
+def _erf_inv(x: np.ndarray) -> np.ndarray:
+    from scipy.special import erfinv  # only where it is used: SciPy takes a while
+
+    return erfinv(x)
+
+
+def _broadcast(given: dict[str, Any], x: np.ndarray) -> np.ndarray:
+    shape = [1] * len(given["shape"])
+    for axis, size in zip(given["broadcast_dimensions"], x.shape, strict=True):
+        shape[axis] = size
+    return np.broadcast_to(x.reshape(shape), given["shape"])
+
+
+def _iota(given: dict[str, Any]) -> np.ndarray:
+    shape, axis = given["shape"], given["dimension"]
+    along = np.arange(shape[axis]).reshape([-1 if i == axis else 1 for i in range(len(shape))])
+    return np.broadcast_to(along, shape)
+
+
+def _at(given: dict[str, Any], x: np.ndarray, *starts: np.ndarray) -> np.ndarray:
+    sizes = given["slice_sizes"]
+    each = zip(starts, x.shape, sizes, strict=True)
+    begins = [int(np.clip(start, 0, room - size)) for start, room, size in each]
+    return x[tuple(slice(at, at + size) for at, size in zip(begins, sizes, strict=True))]
+
+
+def _product(given: dict[str, Any], a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    (of_a, of_b), (batch_a, batch_b) = given["dimension_numbers"]
+    first, second = list("abcdefgh"[: a.ndim]), list("ijklmnop"[: b.ndim])
+    for i, j in zip((*of_a, *batch_a), (*of_b, *batch_b), strict=True):
+        second[j] = first[i]
+    left = [first[i] for i in range(a.ndim) if i not in (*of_a, *batch_a)]
+    right = [second[j] for j in range(b.ndim) if j not in (*of_b, *batch_b)]
+    out = [*(first[i] for i in batch_a), *left, *right]
+    return np.einsum(f"{''.join(first)},{''.join(second)}->{''.join(out)}", a, b)
+
+
+def _slice(given: dict[str, Any], x: np.ndarray) -> np.ndarray:
+    steps = given["strides"] or (1,) * x.ndim
+    return x[tuple(map(slice, given["start_indices"], given["limit_indices"], steps))]
+
+
+def _matching(given: dict[str, Any]) -> int:
+    """Which branch is for the host."""
+    found = (i for i, names in enumerate(given["platforms"]) if names is None or "cpu" in names)
+    return next(found)
+
+
+_PLAIN: dict[str, Callable] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "rem": np.fmod,
+    "max": np.maximum,
+    "min": np.minimum,
+    "pow": np.power,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "not": np.invert,
+    "shift_left": np.left_shift,
+    "shift_right_logical": np.right_shift,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "neg": np.negative,
+    "abs": np.abs,
+    "sign": np.sign,
+    "sqrt": np.sqrt,
+    "log": np.log,
+    "exp": np.exp,
+    "log1p": np.log1p,
+    "floor": np.floor,
+    "erf_inv": _erf_inv,
+    "copy": np.asarray,
+    "copy_p": np.asarray,
+    "stop_gradient": np.asarray,
+}
+
+
+def _without_parameters(function: Callable) -> Callable:
+    return lambda given, *values: function(*values)
+
+
+_RULES: dict[str, Callable] = {
+    **{name: _without_parameters(function) for name, function in _PLAIN.items()},
+    "integer_pow": lambda given, x: x ** given["y"],
+    "convert_element_type": lambda given, x: x.astype(given["new_dtype"]),
+    "bitcast_convert_type": lambda given, x: np.asarray(x, order="C").view(given["new_dtype"]),
+    "broadcast_in_dim": _broadcast,
+    "iota": _iota,
+    "slice": _slice,
+    "dynamic_slice": _at,
+    "dot_general": _product,
+    "reshape": lambda given, x: x.reshape(given["new_sizes"]),
+    "squeeze": lambda given, x: np.squeeze(x, given["dimensions"]),
+    "transpose": lambda given, x: np.transpose(x, given["permutation"]),
+    "concatenate": lambda given, *all: np.concatenate(all, given["dimension"]),
+    "stack": lambda given, *all: np.stack(all, given["axis"]),
+    "tile": lambda given, x: np.tile(x, given["reps"]),
+    "reduce_sum": lambda given, x: np.sum(x, given["axes"]),
+    "select_n": lambda given, which, *cases: np.select(
+        [which == i for i in range(len(cases))], cases
+    ),
+    "qr": lambda given, x: tuple(np.linalg.qr(x)),
+    "platform_index": _matching,
+    "random_wrap": lambda given, words: words.view(np.uint64)[..., 0],
+    "random_unwrap": lambda given, key: key[..., None].view(np.uint32),
+    # the words of a number that is folded in are its high and its low one
+    "random_fold_in": lambda given, key, number: _threefry(
+        key, number.astype(np.uint64) << np.uint64(32)
+    ),
+    "random_split": lambda given, key: _drawn(key, given["shape"]),
+    "random_bits": lambda given, key: _bits(key, given["bit_width"], given["shape"]),
+}

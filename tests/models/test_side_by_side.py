@@ -1,0 +1,173 @@
+"""Banks side by side are the banks, with their least squares in one array."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxmkl
+from jaxmkl.models import FeatureModels, Feedback, LikelihoodModels, MetricModels, SideBySide
+from jaxmkl.reservoir import Renewal
+from jaxmkl.updates import OGD, RLS
+
+WIDTHS, D, B = [0.5, 1.0, 2.0], 3, 8
+FEATURES = jaxmkl.features.FourierFeatures(5)
+
+
+def on_features(*rules):
+    return FeatureModels(jaxmkl.Gaussian(WIDTHS), rules, FEATURES)
+
+
+def banks():
+    """A bank of two rules, one with two metrics, and one by likelihood."""
+    squares = RLS([0.1, 1.0], [1.0, 0.9], period=B)
+    return (
+        on_features(OGD([0.1, 0.3]), squares),
+        MetricModels(on_features(RLS(0.01, 0.95, max_growth=3.0, period=B)), ("diagonal", "full")),
+        LikelihoodModels(on_features(RLS(0.05, period=B)), steps=3),
+    )
+
+
+@pytest.fixture(autouse=True)
+def in_double_precision():
+    with jax.enable_x64(True):
+        yield
+
+
+def feedback_of(y, learns):
+    return Feedback(y, learns, jnp.array(True), jnp.array(True))
+
+
+@jax.jit
+def block(bank, state, X, y, learns, round):
+    """A block of examples by one bank: its state, values (B, E) and variances (B, E)."""
+    keys = jax.random.split(jax.random.key(0), len(X))
+    codes = bank.encode(state, X, round, keys)
+
+    def one(state, example):
+        code, y, learns = example
+        values, aux = bank.predict(state, code)
+        variances = bank.variances(state, code, aux)
+        return bank.update(state, code, aux, feedback_of(y, learns)), (values, variances)
+
+    after, said = jax.lax.scan(one, state, (codes, y, learns))
+    return bank.close(after, codes, round + len(X)), said
+
+
+def stream(K, blocks=6):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(blocks, B, D))
+    y = np.sin(X[..., 0]) + X[..., 1]
+    return X, y if K is None else np.stack([y, -y, y**2], -1), rng.random((blocks, B, 64)) < 0.8
+
+
+@pytest.mark.parametrize("K", [None, 3])
+def test_models_are_those_of_the_banks_alone(K):
+    alone, key = banks(), jax.random.key(7)
+    together = SideBySide(alone)
+    own = tuple(bank.init(jax.random.fold_in(key, i), D, float, K) for i, bank in enumerate(alone))
+    state = together.init(key, D, float, K)
+    assert together.num_models == sum(bank.num_models for bank in alone) == 6 + 6 + 6 + 3
+    X, y, learns = stream(K)
+    for number in range(len(X)):
+        if number == 3:
+            shape = np.vstack(X[:3]).shape[:1]
+            given = Renewal(
+                jnp.asarray(np.vstack(X[:3])),
+                jnp.asarray(np.concatenate(y[:3])),
+                jnp.ones(shape, bool),
+                jnp.asarray(24),
+                jnp.asarray(24),
+                jax.random.key(5),
+            )
+            state = jax.jit(type(together).renewed)(together, state, given)
+            keyed = [given._replace(key=jax.random.fold_in(given.key, i)) for i in range(3)]
+            own = (own[0], *(b.renewed(s, r) for b, s, r in zip(alone[1:], own[1:], keyed[1:])))
+        round, start, each = jnp.asarray(number * B, jnp.int32), 0, []
+        some = learns[number, :, : together.num_models]
+        state, found = block(together, state, X[number], y[number], some, round)
+        parts = []
+        for bank, s in zip(alone, own, strict=True):
+            mine = some[:, start : start + bank.num_models]
+            s, said = block(bank, s, X[number], y[number], mine, round)
+            parts.append(s)
+            each.append(said)
+            start += bank.num_models
+        own = tuple(parts)
+        for got, expected in zip(found, zip(*each, strict=True), strict=True):
+            expected = np.concatenate(expected, axis=-1)
+            assert got.shape == expected.shape
+            np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-9)
+    shares = np.stack([bank.importances(s) for bank, s in zip(alone[1:], own[1:], strict=True)])
+    np.testing.assert_allclose(together.importances(state), shares.mean(axis=0), rtol=1e-8)
+
+
+def test_the_states_of_the_banks_come_back():
+    together, key = SideBySide(banks()), jax.random.key(7)
+    state = together.init(key, D, float, None)
+    X, y, learns = stream(None, 1)
+    some = learns[0, :, : together.num_models]
+    state, _ = block(together, state, X[0], y[0], some, jnp.zeros((), jnp.int32))
+    again = together._together(together._alone(state))
+    assert jax.tree.structure(again) == jax.tree.structure(state)
+    jax.tree.map(np.testing.assert_array_equal, again, state)
+    weights = np.concatenate([np.ravel(s.weights) for s in squares_in(together._alone(state))])
+    np.testing.assert_array_equal(np.sort(weights), np.sort(np.ravel(state.squares.weights)))
+    assert np.any(weights)
+
+
+def squares_in(tree):
+    kind = jaxmkl.updates.second_order.RLSState
+    leaves = jax.tree.leaves(tree, is_leaf=lambda part: isinstance(part, kind))
+    return [leaf for leaf in leaves if isinstance(leaf, kind)]
+
+
+def test_derivatives_go_through_the_arguments_of_the_banks():
+    X, y, learns = stream(None, 2)
+    key = jax.random.key(1)
+
+    def cost(rate, width):
+        rules = OGD(0.1), RLS(rate, period=B)
+        inside = FeatureModels(jaxmkl.Gaussian(width), rules, FEATURES)
+        bank = SideBySide((inside, MetricModels(on_features(RLS(0.1, period=B)))))
+        state, total = bank.init(key, D, float), 0.0
+        for number in range(2):
+            some = learns[number, :, : bank.num_models]
+            round = jnp.asarray(number * B, jnp.int32)
+            state, (values, _) = block(bank, state, X[number], y[number], some, round)
+            total += jnp.sum((values - y[number][:, None]) ** 2)
+        return total
+
+    at, step = (jnp.asarray(0.3), jnp.asarray([0.7, 1.5])), 1e-6
+    slopes = jax.grad(cost, argnums=(0, 1))(*at)
+    above, below = cost(at[0] + step, at[1]), cost(at[0] - step, at[1])
+    np.testing.assert_allclose(slopes[0], (above - below) / (2 * step), rtol=1e-5)
+    more = jnp.asarray([step, 0.0])
+    above, below = cost(at[0], at[1] + more), cost(at[0], at[1] - more)
+    np.testing.assert_allclose(slopes[1][0], (above - below) / (2 * step), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ((on_features(OGD(0.1)),), "least squares"),
+        ((jaxmkl.models.TreeModels(),), "banks"),
+        ((on_features(RLS(period=8)), on_features(RLS(period=16))), "one period"),
+        (
+            (
+                MetricModels(on_features(RLS())),
+                LikelihoodModels(on_features(RLS()), first=64),
+            ),
+            "one first",
+        ),
+    ],
+)
+def test_what_cannot_stand_side_by_side_is_refused(given, said):
+    with pytest.raises(ValueError, match=said):
+        SideBySide(given)
+
+
+def test_other_numbers_of_features_are_refused():
+    other = FeatureModels(jaxmkl.Gaussian(WIDTHS), RLS(), jaxmkl.features.FourierFeatures(6))
+    with pytest.raises(ValueError, match="as many features"):
+        SideBySide((on_features(RLS()), other)).init(jax.random.key(0), D, float)
