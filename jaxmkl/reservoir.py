@@ -12,6 +12,7 @@ from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import count_on
+from jaxmkl._hash import hashed, seed_of, uniform_of
 
 
 class ReservoirState(NamedTuple):
@@ -127,11 +128,8 @@ class Reservoir:
 
     def draws(self, state: ReservoirState, rounds: jax.Array) -> jax.Array:
         """The random numbers (B, 2) of rounds (B,), in [0, 1): for a block at once."""
-
-        def draw(round: jax.Array) -> jax.Array:
-            return jax.random.uniform(jax.random.fold_in(state.key, round), (2,), jnp.float32)
-
-        return jax.vmap(draw)(rounds)
+        bits = hashed(seed_of(state.key), rounds[:, None], jnp.arange(2, dtype=jnp.int32)[None])
+        return uniform_of(bits)
 
     def update(
         self,
