@@ -105,7 +105,7 @@ def _results(operation: JaxprEqn, values: Values) -> Values:
     if programs and name != "while":
         return _outputs(programs[0], values)
     rule = _RULES.get(name)
-    if rule is None or (name == "div" and not _is_float(made[0])):
+    if rule is None or _is_special(operation):
         return _left_to_jax(operation, values)
     found = rule(given, *map(np.asarray, values))
     found = found if operation.primitive.multiple_results else (found,)
@@ -114,8 +114,15 @@ def _results(operation: JaxprEqn, values: Values) -> Values:
     return [np.asarray(one, kind) for one, kind in zip(found, kinds, strict=True)]
 
 
-def _is_float(variable: Any) -> bool:
-    return jax.dtypes.issubdtype(variable.aval.dtype, np.floating)
+def _is_special(operation: JaxprEqn) -> bool:
+    """Whether an operation is of a sort that its rule does not know."""
+    name, given = operation.primitive.name, operation.params
+    made: Any = operation.outvars[0].aval
+    if name == "div":  # of integers, whose fractions are cut off
+        return not jax.dtypes.issubdtype(made.dtype, np.floating)
+    if name == "pad":  # by less than nothing
+        return any(min(sides) < 0 for sides in given["padding_config"])
+    return given.get("num_keys", 1) > 1
 
 
 def _scanned(given: dict[str, Any], values: Values) -> list[Any]:
@@ -218,6 +225,21 @@ def _product(given: dict[str, Any], a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.einsum(f"{''.join(first)},{''.join(second)}->{''.join(out)}", a, b)
 
 
+def _padded(given: dict[str, Any], x: np.ndarray, value: np.ndarray) -> np.ndarray:
+    pairs = list(zip(x.shape, given["padding_config"], strict=True))
+    ends = [low + n + max(n - 1, 0) * inside for n, (low, _, inside) in pairs]
+    room = [end + high for end, (_, (_, high, _)) in zip(ends, pairs, strict=True)]
+    both = zip(ends, pairs, strict=True)
+    padded = np.full(room, value, x.dtype)
+    padded[tuple(slice(low, end, inside + 1) for end, (_, (low, _, inside)) in both)] = x
+    return padded
+
+
+def _sorted(given: dict[str, Any], key: np.ndarray, *others: np.ndarray) -> tuple:
+    order = np.argsort(key, given["dimension"], kind="stable")
+    return tuple(np.take_along_axis(x, order, given["dimension"]) for x in (key, *others))
+
+
 def _slice(given: dict[str, Any], x: np.ndarray) -> np.ndarray:
     steps = given["strides"] or (1,) * x.ndim
     return x[tuple(map(slice, given["start_indices"], given["limit_indices"], steps))]
@@ -289,6 +311,8 @@ _RULES: dict[str, Callable] = {
     "select_n": lambda given, which, *cases: np.select(
         [which == i for i in range(len(cases))], cases
     ),
+    "pad": _padded,
+    "sort": _sorted,
     "qr": lambda given, x: tuple(np.linalg.qr(x)),
     "platform_index": _matching,
     "random_wrap": lambda given, words: words.view(np.uint64)[..., 0],

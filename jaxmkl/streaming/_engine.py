@@ -256,7 +256,7 @@ def run_padded(
     renewals = None if at_once else Renewals.of(learner)
     round, at, parts, lengths = int(state.round), 0, [], []
     while at < length:
-        stop = length if at_once else min(length, at + _until(round, length, room, renewals))
+        stop = length if at_once else min(length, at + until(round, length, room, renewals))
         some = [_segment(array, at, stop, room, dtype) for array in (X, y)]
         state, rows = left_to_xla((state, Rows(some[0], some[1], length=stop - at)))
         plan = plan.on(device_of((state, rows)))
@@ -274,7 +274,7 @@ def run_padded(
     return state, jax.tree.map(lambda *leaves: _joined(leaves, lengths), *parts)
 
 
-def _until(round: int, length: int, room: int, renewals: Renewals | None) -> int:
+def until(round: int, length: int, room: int, renewals: Renewals | None) -> int:
     """How many rounds from one on are in a segment: to the next renewal, if it has room.
 
     Of a stream of several segments these end in multiples of the room, where blocks end: so they
@@ -329,16 +329,17 @@ def padded_length(length: int) -> int:
     return -(-length // step) * step
 
 
-def room_for(X: Inputs, delay: int = 0) -> int:
+def room_for(X: Inputs, delay: int = 0, runs: int = 1) -> int:
     """The length to which segments of X are padded: 64, 512 or 4,096, or less of many columns.
 
-    What lies on several devices, or whose labels come late, is one segment.
+    What lies on several devices, or whose labels come late, is one segment. Of several runs side
+    by side each has rows of its own.
     """
     if is_spread(X):
         return X.shape[0]
     if delay:
         return padded_length(X.shape[0])
-    columns = (X.values if isinstance(X, SparseRows) else X).shape[1]
+    columns = runs * (X.values if isinstance(X, SparseRows) else X).shape[1]
     rooms = [room for room in _ROOMS if room == _ROOMS[0] or room * columns <= _NUMBERS]
     return next((room for room in rooms if room >= X.shape[0]), rooms[-1])
 

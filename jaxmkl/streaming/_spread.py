@@ -14,7 +14,6 @@ from jaxmkl._devices import by_xla, device_of, is_spread, place
 from jaxmkl._types import PyTree
 from jaxmkl.streaming.checks import is_tracer
 
-_CACHE = 10 * 2**20  # bytes
 # Of the memory of an accelerator the part that runs side by side may hold. What a program needs
 # beside them, for copies and for what is between two results, is several times as much.
 _SHARE = 1 / 8
@@ -28,6 +27,9 @@ class Room(NamedTuple):
     bytes: int
     is_cache: bool
     """Whether it is a CPU's cache, which what is seldom used may leave."""
+
+
+CACHE = Room(10 * 2**20, True)
 
 
 def room_in(memory: int) -> Room:
@@ -54,7 +56,7 @@ def room_for(given: PyTree, sharding: NamedSharding | None) -> Room | None:
         return None
     device = home_of(given, sharding)
     if device.platform == "cpu":
-        return Room(_CACHE, True)
+        return CACHE
     memory = (device.memory_stats() or {}).get("bytes_limit")
     return None if memory is None else room_in(memory)
 

@@ -12,7 +12,7 @@ from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._checks import refuse_masked, refuse_unless, unmasked
-from jaxmkl._devices import device_of, on_accelerator, on_host
+from jaxmkl._devices import device_of, is_spread, on_accelerator, on_host
 from jaxmkl._learner import Learner, Output, require_learner
 from jaxmkl._programs import Kept
 from jaxmkl._types import Inputs, Labels, PyTree
@@ -29,6 +29,7 @@ from jaxmkl.streaming._engine import (
     run_rows,
     scan_rows,
 )
+from jaxmkl.streaming._many import many_in_segments
 from jaxmkl.streaming.sparse import SparseRows
 
 P = ParamSpec("P")
@@ -80,7 +81,8 @@ def permutations(keys: jax.Array, num_examples: int) -> jax.Array:
     """
     _require_keys(keys)
     number = pytree.as_count("permutations", "num_examples", num_examples, minimum=0)
-    return _permutations(keys, number)
+    program = _permuted if on_accelerator(keys) else _permuted_on_host
+    return program(keys, num_examples=number)
 
 
 def _require_keys(keys: jax.Array) -> None:
@@ -90,14 +92,16 @@ def _require_keys(keys: jax.Array) -> None:
     refuse_unless(typed and keys.ndim == 1, f"keys must be {wanted}; got {given}")
 
 
-@partial(jax.jit, static_argnames="num_examples")
-def _permutations(keys: jax.Array, num_examples: int) -> jax.Array:
+def _permutations(keys: jax.Array, *, num_examples: int) -> jax.Array:
     def one(key: jax.Array) -> jax.Array:
         return jax.random.permutation(jax.random.fold_in(key, 1), num_examples)
 
     # the compiler for TPUs takes minutes for many sorts side by side
     one_by_one = partial(jax.lax.map, one)
     return jax.lax.platform_dependent(keys, tpu=one_by_one, default=jax.vmap(one))
+
+
+_permuted, _permuted_on_host = Kept(_permutations), Kept(_permutations, on_host=True)
 
 
 def _names_a_missing_state(driver: Callable[P, R]) -> Callable[P, R]:
@@ -268,7 +272,12 @@ def run_many(
     program = partial(_run_many, plan=plan, permute=permute, room=room)
     if traced:
         return program(shared, keys, sharding=None)
-    runs = _spread.played(program, sharding, shared, keys)
+    whole = bool(delay) or fused or sharding is not None or is_spread((X, y, keys))
+    if whole or plan.platform != "cpu" or not (len(keys) and X.shape[0]):
+        runs = _spread.played(program, sharding, shared, keys)
+    else:
+        orders = np.asarray(permutations(keys, X.shape[0])) if permute else None
+        runs = many_in_segments(learner, keys, (X, y), orders, plan)
     checks.refuse_and_warn("run_many", runs[0], examples)
     return runs
 

@@ -152,3 +152,36 @@ def test_runs_side_by_side_are_those_alone():
     for s, (state, recorded) in enumerate(alone):
         np.testing.assert_allclose(outputs.prediction[s], recorded.prediction, atol=1e-3)
         assert_equal(jax.tree.map(lambda leaf, s=s: leaf[s], states.memory), state.memory)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [fixed, learned])
+def test_runs_of_many_keys_compile_nothing_for_another_length_or_number(make, compilations):
+    learner, (X, y) = make(), stream(5000)
+    keys = jax.random.split(jax.random.key(1), 8)
+
+    def run(T, S):
+        return jaxmkl.run_many(learner, keys[:S], X[:T], y[:T])
+
+    assert compilations(lambda: run(520, 8)) > 0
+    # seven runs are played as eight, and six
+    for T, S in ((520, 8), (777, 8), (4999, 7), (600, 6)):
+        assert compilations(lambda T=T, S=S: run(T, S)) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("permute", [True, False])
+@pytest.mark.parametrize("make", [fixed, learned])
+def test_runs_of_many_keys_are_those_of_one_program(make, permute):
+    """A part of a group and a whole one, over renewals and several segments."""
+    learner, (X, y) = make(), stream(600)
+    keys = jax.random.split(jax.random.key(1), 3)
+    given = learner, keys, X, y
+    states, outputs = jaxmkl.run_many(*given, permute=permute)
+    traced = jax.jit(lambda *given: jaxmkl.run_many(*given, permute=permute))(*given)
+    assert_close((plain(states), outputs), (plain(traced[0]), traced[1]), 1e-3)
+    order = np.asarray(jaxmkl.streaming.permutations(keys, 600)[1]) if permute else np.arange(600)
+    alone = learner.init(jax.random.fold_in(keys[1], 0), 2)
+    alone, expected = jaxmkl.run(learner, alone, X[order], y[order])
+    np.testing.assert_allclose(outputs.prediction[1], expected.prediction, atol=1e-4)
+    assert int(states.round[1]) == 600
