@@ -107,6 +107,9 @@ class Learner(abc.ABC):
     def init(self, key: Array, num_inputs: int, dtype: DTypeLike | None = None) -> PyTree:
         """The state before the first round.
 
+        Outside of a trace it is worked out with NumPy, where nothing needs a compilation. Inside,
+        numbers are the same to rounding.
+
         Args:
           key: typed PRNG key (``jax.random.key``).
           num_inputs: D, columns of X.

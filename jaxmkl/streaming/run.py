@@ -225,8 +225,11 @@ def run_many(
 
     Runs advance side by side, as many as the device's memory has room for, or a CPU's cache.
 
-    Each run has its own initialisation, ``learner.init(jax.random.fold_in(key, 0), D)``. Rows are
-    gathered block by block, so the data is in memory once, whatever the number of runs.
+    Each run has its own initialisation, ``learner.init(jax.random.fold_in(key, 0), D)``. On a CPU
+    runs are played in groups of a power of two and in segments, as in :func:`run`, so that another
+    length, and another number of keys with groups of that size, compiles nothing. Elsewhere, with
+    ``delay`` and among several devices all runs are one program, which gathers rows block by
+    block; inside a trace, too.
 
     Args:
       learner: any learner.
