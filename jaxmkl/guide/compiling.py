@@ -28,8 +28,8 @@ True
 0
 
 Kernels that are learned are learned by programs of their own, one for each such bank, between
-segments, each compiled at its first call. ``init`` compiles nothing outside of a trace: NumPy works
-out the state, from the same random bits, so it is that of a trace to rounding.
+segments, each compiled at its first call. Outside of a trace ``init`` compiles nothing: NumPy
+works out the state, from the same random bits, so it is that of a trace to rounding.
 
 **Numbers are not compiled in**: step sizes, bandwidths, rates, states and data are arguments.
 
@@ -39,8 +39,9 @@ out the state, from the same random bits, so it is that of a trace to rounding.
 
 **What compiles again**: another static field, another function object as ``record``, another
 ``block_size``; another power of two of rows for ``predict_many``, and of runs that
-:func:`jaxmkl.run_many` plays side by side. On accelerators, with ``delay`` and among the devices of
-a mesh, ``run_many`` compiles for each length and number of keys. A stream of chunks compiles for the first chunk of more than 64 rows, and of more than 512.
+:func:`jaxmkl.run_many` plays side by side. On accelerators, with ``delay`` and among the devices
+of a mesh, ``run_many`` compiles for each length and number of keys. A stream of chunks compiles
+for the first chunk of more than 64 rows, and of more than 512.
 
 **One call at a time.** ``predict``, ``ask``, ``update``, ``skip`` and ``step`` are compiled at the
 first call, ``predict_many`` for the next power of two of the rows (16 at least), whatever numbers
