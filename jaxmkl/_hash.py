@@ -1,7 +1,7 @@
 """Random numbers by a hash of counters: a few operations on integers, which fuse with others.
 
-A draw of :mod:`jax.random` is a loop of its own in a compiled program, some twenty kernels wherever
-it stands. These numbers are for what no statistic relies on to the last digit, inside of programs:
+A draw of :mod:`jax.random` is a loop of its own in a compiled program, twenty kernels wherever it
+stands. These numbers are for what no statistic relies on to the last digit, inside of programs:
 the thresholds of trees, the signs of a metric. Whatever is public is drawn by typed keys.
 """
 

@@ -11,7 +11,7 @@ import numpy as np
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._blocks import count_on
+from jaxmkl._blocks import count_on, sums_of
 from jaxmkl._hash import hashed, seed_of
 
 
@@ -71,7 +71,8 @@ class Renewal(NamedTuple):
         place = jnp.arange(size, dtype=jnp.int32)
         if size < N:
             # as the product of two int32 would overflow
-            over = jnp.maximum(jnp.sum(self.known, dtype=jnp.int32), size) - size
+            number = sums_of(self.known[:, None].astype(jnp.float32))[0].astype(jnp.int32)
+            over = jnp.maximum(number, size) - size
             place += (place.astype(jnp.float32) * (over / size)).astype(jnp.int32)
         rows = jnp.minimum(place, N - 1)
         known = self.known[rows] & (place < N)

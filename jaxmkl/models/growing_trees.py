@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmkl._blocks import largest_of_runs
+from jaxmkl._blocks import largest_of_runs, moments_of
 from jaxmkl._hash import hashed, uniform_of
 
 SPAN = 8  # about so many points of a node span the values that a threshold is drawn from
@@ -63,22 +63,14 @@ def inputs_of(seeds: jax.Array, num_inputs: int, wanted: int) -> jax.Array:
 def whole_numbers(y: jax.Array, present: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Labels y (N, K) as int32, centred, so large that sums of them just do not overflow.
 
-    Those that are not ``present`` (N,) get 0; with the number that are, int32. All sums are one
-    product of matrices, as on CPUs a sum of thousands takes three kernels. The sizes of N labels
-    of variance v add up to N sqrt(v) at most.
+    Those that are not ``present`` (N,) get 0; with how many are, int32. As the sizes of N numbers
+    of variance v add up to N sqrt(v) at most, those of an output add up to 2^30, within rounding.
     """
-    K, here = y.shape[1], present[:, None]
-    apart = jnp.where(here, y - y[:1], 0.0)  # the first is as far from the mean as any may be
-    of_each = jnp.concatenate([here.astype(y.dtype), apart, apart**2], axis=1)
-    sums = jnp.dot(np.ones((2, len(y)), y.dtype), of_each, precision=_HIGHEST)[0]
-    number = sums[0].astype(jnp.int32)
-    means = sums[1:] / jnp.maximum(sums[:1], 1)
-    mean, square = means[:K], means[K:]
-    variance = square * (1 + 8 * jnp.finfo(y.dtype).eps) - mean**2  # rounding makes it no less
-    most = jnp.sqrt(jnp.max(jnp.maximum(variance, 0))) * jnp.maximum(sums[0], 1)
+    number, mean, variance = moments_of(y, present)
+    most = jnp.sqrt(jnp.max(variance)) * jnp.maximum(number, 1)
     scale = jnp.where(most > 0, 2.0**30 / jnp.where(most > 0, most, 1), 0)
-    centred = jnp.where(here, apart - mean[None], 0.0)
-    return jnp.round(centred * scale).astype(jnp.int32), number
+    centred = jnp.where(present[:, None], y - mean[None], 0.0)
+    return jnp.round(centred * scale).astype(jnp.int32), number.astype(jnp.int32)
 
 
 class _Growth(NamedTuple):
