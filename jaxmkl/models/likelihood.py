@@ -81,8 +81,8 @@ class LikelihoodModels(MetricBank):
         X, dtype, diagonal, unit = few.X, few.X.dtype, metric.ndim == 1, few.X.shape[1] ** -0.5
         known = few.known[:, None].astype(dtype)
         y = few.y.reshape(len(X), -1) * known
-        number, *squares = sums_of(jnp.concatenate([known, y**2], axis=1))
-        squares = jnp.stack(squares)
+        number, *found = sums_of(jnp.concatenate([known, y**2], axis=1))
+        squares = jnp.stack(found)
 
         def metric_at(entries: jax.Array) -> jax.Array:
             entries = entries.reshape(metric.shape)
