@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 
 from jaxmkl._types import PyTree
@@ -54,6 +55,32 @@ def dots(a: jax.Array, b: jax.Array) -> jax.Array:
     return jnp.dot(a * b, ones, precision=jax.lax.Precision.HIGHEST)
 
 
+def sums_of(rows: jax.Array) -> jax.Array:
+    """The sums (m,) of rows (n, m), as a product with two rows of ones.
+
+    XLA's CPU compiler makes three kernels of a sum over thousands, or of a product with one row.
+    """
+    ones = np.ones((2, len(rows)), rows.dtype)
+    return jnp.dot(ones, rows, precision=jax.lax.Precision.HIGHEST)[0]
+
+
+def diagonal_of(matrix: jax.Array) -> jax.Array:
+    """The diagonal (M,) of a matrix (M, M), by strides."""
+    return matrix.reshape(-1)[:: len(matrix) + 1]
+
+
+def factor_and_inverse(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Cholesky's factor of a positive definite matrix (M, M), and its inverse; NaN if it is not.
+
+    Only the lower triangle is read. Of several matrices ``jax.lax.map`` takes a small part of the
+    time that a batch takes on a CPU, whose triangular solves are not made for it.
+    """
+    factor = jax.lax.linalg.cholesky(matrix, symmetrize_input=False)
+    eye = jnp.eye(len(matrix), dtype=matrix.dtype)
+    root = jax.lax.linalg.triangular_solve(factor, eye, left_side=True, lower=True)
+    return factor, jnp.dot(root.T, root, precision=jax.lax.Precision.HIGHEST)
+
+
 def sum_of(numbers: Sequence[jax.Array]) -> jax.Array:
     """The sum of a few arrays, on an accelerator no kernel of its own."""
     return reduce(jnp.add, numbers)
@@ -76,22 +103,44 @@ def sum_over_rows(
       size: rows of a piece.
     """
     N = len(used)
-    size = min(size, N)
+    pieces = -(-N // size)
+    size = -(-N // pieces)  # of equal sizes, so that often none is padded
 
-    padded = jax.tree.map(
-        lambda leaf: jnp.pad(leaf, ((0, -N % size), *((0, 0),) * (leaf.ndim - 1))), rows
-    )
+    def padded(leaf: jax.Array) -> jax.Array:
+        return jnp.pad(leaf, ((0, pieces * size - N), *((0, 0),) * (leaf.ndim - 1)))
+
+    rows = jax.tree.map(padded, rows)
 
     def add(piece: jax.Array, total: PyTree) -> PyTree:
         part = jax.tree.map(
-            lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, piece * size, size), padded
+            lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, piece * size, size), rows
         )
         return jax.tree.map(jnp.add, total, function(part))
 
-    first = jax.tree.map(lambda leaf: leaf[:size], padded)
+    first = jax.tree.map(lambda leaf: leaf[:size], rows)
     zeros = jax.tree.map(jnp.zeros_like, jax.eval_shape(function, first))
-    last = jnp.max(jnp.where(used, jnp.arange(1, N + 1), 0))
-    return jax.lax.fori_loop(0, largest_of_runs(-(-last // size)), add, zeros)
+    in_pieces = sums_of(padded(used).astype(jnp.float32).reshape(pieces, size).T)
+    last = jnp.max(jnp.where(in_pieces > 0, np.arange(1, pieces + 1, dtype=np.int32), 0))
+    return jax.lax.fori_loop(0, largest_of_runs(last), add, zeros)
+
+
+def moments_of(X: jax.Array, known: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """How many rows of X (N, D) are ``known`` (N,), their mean (D,) and variance (D,).
+
+    All three are one product. The first row, which is known if any is, is taken off before squares
+    are, so that they lose no digits where the mean is large.
+
+    >>> X, known = jnp.asarray([[1.0], [3.0], [0.0]]), jnp.asarray([True, True, False])
+    >>> moments_of(X, known)
+    (Array(2., dtype=float32), Array([2.], dtype=float32), Array([1.], dtype=float32))
+    """
+    D, here = X.shape[1], known[:, None]
+    apart = jnp.where(here, X - X[:1], 0)
+    sums = sums_of(jnp.concatenate([here.astype(X.dtype), apart, apart**2], axis=1))
+    number = sums[0]
+    means = sums[1:] / jnp.maximum(number, 1)
+    mean, square = means[:D], means[D:]
+    return number, X[0] + mean, jnp.maximum(square - mean**2, 0)
 
 
 @jax.custom_batching.custom_vmap

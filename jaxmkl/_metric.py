@@ -12,8 +12,10 @@ References:
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import DTypeLike
 
+from jaxmkl._hash import hashed
 from jaxmkl._types import Number
 
 SHAPES = "diagonal", "full"
@@ -51,8 +53,8 @@ def by_inputs(moments: jax.Array, metric: jax.Array) -> jax.Array:
 
 def signs_of(round: jax.Array, turn: jax.Array, num_inputs: int, dtype: DTypeLike) -> jax.Array:
     """Random signs (D,), others in each turn of a renewal."""
-    key = jax.random.fold_in(jax.random.fold_in(jax.random.key(0), round), turn)
-    return jax.random.rademacher(key, (num_inputs,), dtype)
+    bits = hashed(hashed(jnp.zeros((), jnp.uint32), round, turn), np.arange(num_inputs))
+    return jnp.where(bits >> 31 > 0, jnp.ones((), dtype), -1)
 
 
 def metric_of(

@@ -11,7 +11,7 @@ import numpy as np
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._blocks import count_on
+from jaxmkl._blocks import count_on, sums_of
 from jaxmkl._hash import hashed, seed_of, uniform_of
 
 
@@ -41,8 +41,20 @@ class Renewal(NamedTuple):
     """Of all labelled examples so far, for which these stand, int32."""
     round: jax.Array
     """The rounds before this one are over, int32."""
-    key: jax.Array
-    """A typed key for what is drawn."""
+    source: jax.Array
+    """The typed key of the memory."""
+    place: jax.typing.ArrayLike = np.int32(0)
+    """That of the bank among those of the learner, an integer."""
+
+    @property
+    def key(self) -> jax.Array:
+        """A typed key for what is drawn, another one for each round and bank."""
+        return jax.random.fold_in(jax.random.fold_in(self.source, self.round), self.place)
+
+    @property
+    def seed(self) -> jax.Array:
+        """The like of it for :mod:`jaxmkl._hash`, uint32."""
+        return hashed(seed_of(self.source), self.round, self.place)
 
     def sample(self, size: int) -> "Renewal":
         """So many places: evenly from the examples there, or all, and empty ones behind these.
@@ -59,7 +71,8 @@ class Renewal(NamedTuple):
         place = jnp.arange(size, dtype=jnp.int32)
         if size < N:
             # as the product of two int32 would overflow
-            over = jnp.maximum(jnp.sum(self.known, dtype=jnp.int32), size) - size
+            number = sums_of(self.known[:, None].astype(jnp.float32))[0].astype(jnp.int32)
+            over = jnp.maximum(number, size) - size
             place += (place.astype(jnp.float32) * (over / size)).astype(jnp.int32)
         rows = jnp.minimum(place, N - 1)
         known = self.known[rows] & (place < N)
@@ -124,7 +137,7 @@ class Reservoir:
     def renewal(self, state: ReservoirState, round: jax.Array) -> Renewal:
         """What banks see of it when a round begins."""
         key, X, y, number = state
-        return Renewal(X, y, self.filled(state), number, round, jax.random.fold_in(key, round))
+        return Renewal(X, y, self.filled(state), number, round, key)
 
     def draws(self, state: ReservoirState, rounds: jax.Array) -> jax.Array:
         """The random numbers (B, 2) of rounds (B,), in [0, 1): for a block at once."""

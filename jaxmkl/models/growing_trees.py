@@ -1,27 +1,31 @@
 """Growing extremely randomised trees on a set of points, inside a compiled program.
 
-A tree is grown level by level. Its points are kept in an order in which those of a node lie side
-by side. The nodes of a level have slots, from left to right; sums over the points of every slot
-are taken for all inputs at once. Sums are whole numbers, exact in any order: no rounding decides
-on a split. What a level costs follows its points and nodes, not the room that there is for them.
+All trees grow together, level by level. The nodes of a level have slots, from left to right, and
+points need no order: each knows the slot of its node, where numbers of all its points are added
+up. Sums are whole numbers, exact in any order: no rounding decides on a split. Loops go over
+pieces of the points, or of the slots, so that a level costs what there is, not the room for it.
+
+Random numbers are hashes (:mod:`jaxmkl._hash`) of a tree's seed, the level, and a point, or a slot
+and an input.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmkl._blocks import largest_of_runs
+from jaxmkl._blocks import largest_of_runs, moments_of
+from jaxmkl._hash import hashed, uniform_of
 
-# Reductions of variance that differ by less than this share count as equal.
-TIE = 1e-4
+SPAN = 8  # about so many points of a node span the values that a threshold is drawn from
 
-SPAN = 8  # points of a node whose values span those that a threshold is drawn from
+# Reductions of variance count as equal if they are so to this many binary digits.
+DIGITS = 13
 
-_GOLDEN = 0.618034
+_PIECE = 256  # points or nodes that are looked at together, at most
 
-_PIECE = 256  # points or nodes that are looked at together
+_HIGHEST = jax.lax.Precision.HIGHEST
 
 
 class Tree(NamedTuple):
@@ -45,76 +49,59 @@ class Tree(NamedTuple):
         return cls(jnp.full(2 * N, -1, jnp.int32), jnp.zeros(N, jnp.int32), jnp.zeros(N, dtype))
 
 
-class Draws(NamedTuple):
-    """The random numbers of a tree in [0, 1), float32, and what a level makes of them."""
-
-    nodes: jax.Array
-    """For each slot (C, 3): the first of the points that span a node's thresholds; the place
-    between them; and the node's rank among equals."""
-    inputs: jax.Array
-    """For each input (D, 2): shifts of places and of ranks."""
-
-    def at(self, level: jax.Array | int) -> "Draws":
-        """Those of a level: all are moved on by the same irrational number at each."""
-        shift = (jnp.asarray(level).astype(jnp.float32) * _GOLDEN) % 1.0
-        return Draws(*((numbers + shift) % 1.0 for numbers in self))
+def seeds_of(seed: jax.Array, num_trees: int) -> jax.Array:
+    """The seeds (T,) of trees, uint32, from one."""
+    return hashed(seed, np.arange(num_trees))
 
 
-def draws_of(key: jax.Array, room: int, num_inputs: int, wanted: int) -> tuple[Draws, jax.Array]:
-    """The numbers of a tree with room for so many points, and its inputs (wanted,), all different.
+def inputs_of(seeds: jax.Array, num_inputs: int, wanted: int) -> jax.Array:
+    """Of each tree the inputs (T, wanted) that it may split by, all different, in random order."""
+    draws = hashed(seeds[:, None], np.arange(num_inputs)[None])
+    return jax.lax.top_k(uniform_of(draws), wanted)[1].astype(jnp.int32)
 
-    They are drawn at once: a draw at every level takes a second to compile.
+
+def whole_numbers(y: jax.Array, present: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Labels y (N, K) as int32, centred, so large that sums of them just do not overflow.
+
+    Those that are not ``present`` (N,) get 0; with how many are, int32. As the sizes of N numbers
+    of variance v add up to N sqrt(v) at most, those of an output add up to 2^30, within rounding.
     """
-    C = _num_slots(room)
-    sizes = 3 * C, 2 * wanted, num_inputs
-    drawn = jax.random.uniform(key, (sum(sizes),), jnp.float32)
-    nodes, inputs, order = jnp.split(drawn, np.cumsum(sizes)[:2])
-    chosen = jax.lax.top_k(order, wanted)[1]
-    return Draws(nodes.reshape(C, 3), inputs.reshape(wanted, 2)), chosen
-
-
-def whole_numbers(y: jax.Array, present: jax.Array) -> jax.Array:
-    """Labels y (N, K) as int32, centred, so large that sums over N of them do not overflow.
-
-    Places that are not ``present`` (N,) get 0.
-    """
-    bits = 30 - len(y).bit_length()
-    n = jnp.maximum(jnp.sum(present), 1).astype(y.dtype)
-    kept = present[:, None]
-    centred = jnp.where(kept, y - jnp.sum(jnp.where(kept, y / n, 0.0), axis=0, keepdims=True), 0.0)
-    most = jnp.max(jnp.abs(centred))
-    return jnp.round(centred / jnp.where(most > 0, most, 1.0) * 2.0**bits).astype(jnp.int32)
+    number, mean, variance = moments_of(y, present)
+    most = jnp.sqrt(jnp.max(variance)) * jnp.maximum(number, 1)
+    scale = jnp.where(most > 0, 2.0**30 / jnp.where(most > 0, most, 1), 0)
+    centred = jnp.where(present[:, None], y - mean[None], 0.0)
+    return jnp.round(centred * scale).astype(jnp.int32), number.astype(jnp.int32)
 
 
 class _Growth(NamedTuple):
-    """A tree that grows on N points; positions are those in the order of its points.
+    """Trees that grow on N points; a level has C nodes of two points or more at most."""
 
-    What belongs together is one array: XLA compiles a kernel for each array that is written.
-    """
-
-    links: jax.Array
-    """The children and the input of each split (N, 3)."""
+    node: jax.Array
+    """Of each point the slot of its node (T, N), int32; of those in leaf l, which is done, ~l."""
+    halves: jax.Array
+    """What a node of the level above does with its points (T, C, 5), int32: where those to the
+    left and to the right go on, as in ``node``; the input; and how many they are."""
     threshold: jax.Array
-    """Of each split (N,)."""
-    num_splits: jax.Array
-    nodes: jax.Array
-    """Of each slot (C, 4), int32: the first position of its node, that behind its last, the leaf
-    that it is unless it splits, and its place in ``links`` if these are one column; what lies
-    behind the nodes of the level, those with two points or more, is old."""
-    num_nodes: jax.Array
-    order: jax.Array
-    """The point at each position (N,)."""
-    where: jax.Array
-    """Of each position (N, 2): the slot of its node, C if that is a leaf, and its leaf unless the
-    node splits."""
-    thresholds: jax.Array
-    """Of each slot by each input (C, D + 1)."""
+    """Of each node of the level above (T, C)."""
+    ends: jax.Array
+    """Of each node the largest values of x and of -x (T, C, 2 D) at points that span it."""
+    drawn: jax.Array
+    """Of each node its thresholds by all inputs (T, C, D)."""
     sums: jax.Array
-    """Number of points, and labels, of those that go left (C, 1 + K, D + 1), int32."""
+    """Number of points, and labels, of those that go left (T, C, 1 + K, D + 1), int32. By the last
+    input, which is none, all do."""
+    nodes: jax.Array
+    """Of each node the leaf that it is unless it splits, and its place in ``links`` (T, C, 2)."""
+    links: jax.Array
+    """Children and inputs of the splits (T, 3 N), int32, as in :class:`Tree`."""
+    thresholds: jax.Array
+    """Of each split (T, N)."""
+    totals: jax.Array
+    """The number of splits, and of nodes in this level (T, 2), int32."""
 
 
 def grown(
-    keys: jax.Array,
+    seeds: jax.Array,
     X: jax.Array,
     labels: jax.Array,
     num_points: jax.Array,
@@ -124,213 +111,210 @@ def grown(
     """T trees on the first ``num_points`` of the points X (N, D), and the leaf (T, N) of each.
 
     In every node with two points or more every input of the tree has a threshold, uniform between
-    its least and its largest value there; of more than 8 points, among 8 that are evenly spaced in
-    the points' order. The node splits by the input and threshold that reduce the variance of the
-    labels most, the sum over the outputs; among equals one is drawn. A node without a reduction is
-    a leaf, and so are all at ``depth``.
+    its least and its largest value there; of more than 8 points, among some that are drawn, each
+    with the same probability, 8 in the mean. The node splits by the input and threshold that
+    reduce the variance of the labels most, the sum over the outputs; among equals one is drawn. A
+    node without a reduction is a leaf, and so are all at ``depth``. But one of more than 8 points
+    that no threshold parts, as may be by chance, waits for those of the next level.
 
     Args:
-      keys: typed (T,).
+      seeds: of :func:`seeds_of` (T,).
       X: (N, D); behind the first ``num_points``, nothing matters.
       labels: of :func:`whole_numbers` (N, K).
       num_points: how many.
       depth: levels of splits at most.
-      max_inputs: if there are more inputs, every tree has so many of them, drawn by
-        :func:`draws_of`.
+      max_inputs: if there are more inputs, every tree has so many of them (:func:`inputs_of`).
     """
     room, num_inputs = X.shape
-    D, T, K = min(max_inputs, num_inputs), len(keys), labels.shape[1]
-    N, C, of_tree = _whole_pieces(room), _num_slots(room), None
-    draws, inputs = jax.vmap(lambda key: draws_of(key, room, num_inputs, D))(keys)
+    D, T, K = min(max_inputs, num_inputs), len(seeds), labels.shape[1]
+    many = -(-room // _PIECE)
+    size, dtype = -(-room // many), X.dtype
+    N, C = many * size, -(-max(room // 2, 1) // size) * size
+    trees = np.arange(T, dtype=np.int32)[:, None]
     if num_inputs > D:
-        X, of_tree = jnp.moveaxis(X[:, inputs], 1, 0), 0
-    most = largest_of_runs(num_points)
-    place, splits = jnp.arange(N, dtype=jnp.int32), num_points > 1
-    slot = jnp.where(splits & (place < num_points), 0, jnp.int32(C))
-    root = _Growth(
-        links=jnp.tile(jnp.asarray([-1, -1, 0], jnp.int32), (room, 1)),
-        threshold=jnp.zeros(room, X.dtype),
-        num_splits=jnp.zeros((), jnp.int32),
-        nodes=jnp.tile(jnp.stack([0, num_points, 0, 3 * room]).astype(jnp.int32), (C, 1)),
-        num_nodes=splits.astype(jnp.int32),
-        order=place,
-        where=jnp.stack([slot, jnp.zeros(N, jnp.int32)], axis=1),
-        thresholds=jnp.zeros((C, D + 1), X.dtype),
-        sums=jnp.zeros((C, 1 + K, D + 1), jnp.int32),
-    )
-    begun = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (T, *leaf.shape)), root)
-    # one input more, by which no node splits: its sums are those over all points of a node
-    X = jnp.pad(X, (*((0, 0),) * (X.ndim - 2), (0, N - room), (0, 1)))
-    labels = jnp.pad(labels, ((0, N - room), (0, 0)))
-    counted = jnp.pad(labels, ((0, 0), (1, 0)), constant_values=1)
+        inputs = inputs_of(seeds, num_inputs, D)
+        X, of_tree = jnp.moveaxis(X[:, inputs], 1, 0), trees
+    else:
+        X, of_tree = X[None], np.zeros((1, 1), np.int32)
+    X = jnp.pad(X, ((0, 0), (0, N - room), (0, 0)))
+    counted = jnp.pad(labels, ((0, N - room), (1, 0)), constant_values=1)[None]
+    num_points = jnp.asarray(num_points, jnp.int32)
+    pieces_of_points = _pieces(largest_of_runs(num_points), size)
 
-    def more(carry: tuple[jax.Array, _Growth]) -> jax.Array:
-        level, growth = carry
-        return (level < depth) & largest_of_runs(jnp.any(growth.num_nodes > 0))
-
-    def deeper(carry: tuple[jax.Array, _Growth]) -> tuple[jax.Array, _Growth]:
-        level, growth = carry
-        each = jax.vmap(_level, in_axes=(0, None, of_tree, None, None, 0))
-        return level + 1, each(draws.at(level), level, X, counted, most, growth)
-
-    _, after = jax.lax.while_loop(more, deeper, (jnp.zeros((), jnp.int32), begun))
-    of_point = jax.vmap(lambda order, leaf: leaf.at[order].set(leaf, unique_indices=True))
-    input = after.links[:, :, 2]
-    if of_tree is not None:
-        input = jnp.take_along_axis(inputs, input, axis=1)
-    tree = Tree(after.links[:, :, :2].reshape(T, -1), input, after.threshold)
-    return tree, of_point(after.order, after.where[:, :, 1])[:, :room]
-
-
-def _whole_pieces(number: int) -> int:
-    """The number, or the next that pieces divide."""
-    return number if number <= _PIECE else -(-number // _PIECE) * _PIECE
-
-
-def _num_slots(room: int) -> int:
-    """Slots C for nodes of two points or more."""
-    return _whole_pieces(max(room // 2, 1))
-
-
-def _level(
-    draws: Draws,
-    level: jax.Array,
-    X: jax.Array,
-    counted: jax.Array,
-    most: jax.Array,
-    growth: _Growth,
-) -> _Growth:
-    """The growth of one tree after one more level; trees have ``most`` points at most."""
-    nodes, room = growth.nodes, len(growth.threshold)
-    (N, D), C, K = (len(X), X.shape[1] - 1), len(growth.sums), counted.shape[1] - 1
-    size, points = min(_PIECE, C), min(_PIECE, N)
-    # a level has at most twice the nodes of the one before, and nodes of two points or more
-    pieces = -(-jnp.minimum(1 << jnp.minimum(level, 20), most // 2) // size)
-    pieces_of_points = -(-most // points)
-
-    def cut(array: jax.Array, piece: jax.Array, size: int = size) -> jax.Array:
-        return jax.lax.dynamic_slice_in_dim(array, piece * size, size)
+    def cut(array: jax.Array, piece: jax.Array) -> jax.Array:
+        return jax.lax.dynamic_slice_in_dim(array, piece * size, size, 1)
 
     def put(array: jax.Array, part: jax.Array, piece: jax.Array) -> jax.Array:
-        return jax.lax.dynamic_update_slice_in_dim(array, part, piece * len(part), 0)
+        return jax.lax.dynamic_update_slice_in_dim(array, part, piece * size, 1)
 
-    shifts, shifts_of_ranks = draws.inputs.T
-    shifts = jnp.pad(shifts, (0, 1))
+    def numbers(piece: jax.Array) -> jax.Array:
+        """Of the points, or slots, in a piece (1, size)."""
+        return (piece * size + np.arange(size, dtype=np.int32))[None]
 
-    def begin(piece: jax.Array, own: tuple) -> tuple:
-        """Draw thresholds for a piece of the slots, whose sums begin."""
-        of_first, of_place, _ = cut(draws.nodes, piece).T
-        start, end, *_ = cut(nodes, piece).T
-        number = jnp.maximum(end - start, 2)
-        first, stride = _whole(of_first, number), jnp.maximum(number // SPAN, 1)
-        spaced = first[None] + jnp.arange(SPAN)[:, None] * stride[None]
-        # behind the last node positions may be none
-        at = jnp.minimum(start[None] + spaced % number[None], N - 1)
-        spanning = X[growth.order[at]]
-        least, most = jnp.min(spanning, axis=0), jnp.max(spanning, axis=0)
-        between = ((of_place[:, None] + shifts[None]) % 1.0).astype(X.dtype)
-        thresholds = least + between * (most - least)
-        sums = jnp.zeros((size, 1 + K, D + 1), jnp.int32)
-        return put(own[0], thresholds, piece), put(own[1], sums, piece)
+    def level(carry: tuple[jax.Array, jax.Array, _Growth]) -> tuple:
+        number, _, growth = carry
+        of_level = hashed(seeds, number)[:, None]
 
-    drawn = growth.thresholds, growth.sums
-    thresholds, sums = jax.lax.fori_loop(0, pieces, begin, drawn)
+        def move(piece: jax.Array, own: tuple) -> tuple:
+            """Points go on to the halves of their nodes, which some of them span."""
+            node, ends = own
+            # not from the array that is written: XLA would copy that
+            here, points = cut(growth.node, piece), numbers(piece)
+            at = jnp.maximum(here, 0)
+            left, right, input, on_left, on_right = jnp.moveaxis(growth.halves[trees, at], 2, 0)
+            goes_right = X[of_tree, points, input] > growth.threshold[trees, at]
+            here = jnp.where(here < 0, here, jnp.where(goes_right, right, left))
+            beside = jnp.where(goes_right, on_right, on_left)
+            draw = uniform_of(hashed(of_level, points))
+            spans = (here >= 0) & (draw * beside.astype(draw.dtype) < SPAN)
+            values = cut(X, piece)
+            both = jnp.concatenate([values, -values], axis=2)
+            both = jnp.broadcast_to(both, (T, size, 2 * D))
+            ends = ends.at[trees, jnp.where(spans, here, C)].max(both, mode="drop")
+            return put(node, here, piece), ends
 
-    def add(piece: jax.Array, sums: jax.Array) -> jax.Array:
-        """Add the points at a piece of the positions to the sums of their nodes."""
-        slots, here = cut(growth.where, piece, points)[:, 0], cut(growth.order, piece, points)
-        left = X[here] <= thresholds[jnp.minimum(slots, C - 1)]
-        terms = jnp.where(left[:, None], counted[here][:, :, None], 0)
-        return sums.at[slots].add(terms, mode="drop")
+        node, ends = jax.lax.fori_loop(0, pieces_of_points, move, (growth.node, growth.ends))
+        # at last points move, and that is all
+        pieces = _pieces(largest_of_runs(jnp.max(growth.totals[:, 1])), size)
+        pieces, turns = (jnp.where(number < depth, n, 0) for n in (pieces, pieces_of_points))
 
-    sums = jax.lax.fori_loop(0, pieces_of_points, add, sums)
+        def draws_of(piece: jax.Array) -> jax.Array:
+            """The random bits of nodes by their inputs (T, size, D)."""
+            of_nodes = hashed(of_level, ~numbers(piece))
+            return hashed(of_nodes[:, :, None], np.arange(D)[None, None])
 
-    def split(piece: jax.Array, own: tuple) -> tuple:
-        """Split a piece of the nodes."""
-        links, threshold, num_splits, below, num_below, splits, of_splits = own
-        part, ranks = cut(sums, piece), cut(draws.nodes, piece)[:, 2:]
-        begin, end, leaf, place = cut(nodes, piece).T
-        used = piece * size + jnp.arange(size, dtype=jnp.int32) < growth.num_nodes
-        lefts, all_ = part[:, 0, :D], part[:, 0, D:]
-        rest = all_ - lefts
-        good = used[:, None] & (lefts > 0) & (rest > 0)
-        n, m = (jnp.where(good, number, 1).astype(X.dtype) for number in (lefts, rest))
-        gain = jnp.zeros((), X.dtype)
-        for k in range(K):
-            left, total = part[:, 1 + k, :D], part[:, 1 + k, D:]
-            apart = left.astype(X.dtype) / n - (total - left).astype(X.dtype) / m
-            gain += n * m * apart**2
-        gain = jnp.where(good, gain, 0.0)
-        most = jnp.max(gain, axis=1, keepdims=True)
-        of_inputs = (ranks + shifts_of_ranks[None]) % 1.0
-        input = jnp.argmax(jnp.where(gain >= (1 - TIE) * most, of_inputs, -1.0), axis=1)
-        input, parts = input.astype(jnp.int32), most[:, 0] > 0
-        chosen, lefts = (
-            jnp.take_along_axis(array, input[:, None], axis=1)[:, 0]
-            for array in (cut(thresholds, piece), lefts)
-        )
+        def draw(piece: jax.Array, own: tuple) -> tuple:
+            """Nodes draw thresholds between their ends, and their sums begin."""
+            drawn, sums = own
+            part = cut(ends, piece)
+            most, least = part[:, :, :D], -part[:, :, D:]
+            # without points that span it a node gets NaN, and nothing goes right
+            chosen = least + uniform_of(draws_of(piece), dtype) * (most - least)
+            zeros = jnp.zeros((T, size, 1 + K, D + 1), jnp.int32)
+            return put(drawn, chosen, piece), put(sums, zeros, piece)
 
-        number = parts.astype(jnp.int32)
-        ordinal = num_splits + jnp.cumsum(number) - number
-        at, new = jnp.where(parts, ordinal, room), ordinal + 1
-        links = links.at[at].set(jnp.stack([~leaf, ~new, input], axis=1), mode="drop")
-        parent = jnp.where(parts, place, 3 * room)
-        links = links.reshape(-1).at[parent].set(ordinal, mode="drop").reshape(links.shape)
-        threshold = threshold.at[at].set(chosen, mode="drop")
+        drawn, sums = jax.lax.fori_loop(0, pieces, draw, (growth.drawn, growth.sums))
 
-        middle = begin + lefts
-        goes_on = jnp.stack([parts & (lefts > 1), parts & (end - middle > 1)], axis=1)
-        number = goes_on.reshape(-1).astype(jnp.int32)
-        so_far = (num_below + jnp.cumsum(number) - number).reshape(goes_on.shape)
-        slots = jnp.where(goes_on, so_far, C)
-        children = jnp.stack(
-            [begin, middle, leaf, 3 * ordinal, middle, end, new, 3 * ordinal + 1], axis=1
-        )
-        below = below.at[slots.reshape(-1)].set(children.reshape(-1, 4), mode="drop")
-        found = jnp.stack([jnp.where(parts, new, 0), input, middle, *slots.T], axis=1)
-        splits, of_splits = put(splits, found, piece), put(of_splits, chosen, piece)
-        num_splits += jnp.sum(parts, dtype=jnp.int32)
-        num_below += jnp.sum(number, dtype=jnp.int32)
-        return links, threshold, num_splits, below, num_below, splits, of_splits
+        def add(piece: jax.Array, sums: jax.Array) -> jax.Array:
+            """Points are added to the sums of their nodes."""
+            here = cut(node, piece)
+            left = ~(cut(X, piece) > drawn[trees, jnp.maximum(here, 0)])
+            left = jnp.pad(left, ((0, 0), (0, 0), (0, 1)), constant_values=True)
+            terms = jnp.where(left[:, :, None], cut(counted, piece)[:, :, :, None], 0)
+            return sums.at[trees, jnp.where(here >= 0, here, C)].add(terms, mode="drop")
 
-    # of each slot: the leaf of the right child, 0 where the node does not split; the input; the
-    # first position of the right child; the slots of the left and the right child, C of a leaf
-    splits, zero = jnp.zeros((C, 5), jnp.int32), jnp.zeros((), jnp.int32)
-    own = growth.links, growth.threshold, growth.num_splits, nodes, zero, splits
-    own = jax.lax.fori_loop(0, pieces, split, (*own, jnp.zeros(C, X.dtype)))
-    links, threshold, num_splits, below, num_below, splits, of_splits = own
+        sums = jax.lax.fori_loop(0, turns, add, sums)
 
-    def move(piece: jax.Array, own: tuple) -> tuple:
-        """Move the points at a piece of the positions to the halves of their nodes."""
-        order, where, lefts, so_far = own
-        position = piece * points + jnp.arange(points, dtype=jnp.int32)
-        here = cut(growth.order, piece, points)
-        slot, leaf = cut(growth.where, piece, points).T
-        mine = jnp.minimum(slot, C - 1)
-        right_leaf, input, middle, left, right = splits[mine].T
-        parts = (slot < C) & (right_leaf > 0)
-        goes_left = X[here, input] <= of_splits[mine]
-        number = goes_left.astype(jnp.int32)
-        counts = so_far + jnp.cumsum(number)
-        lefts = put(lefts, counts - number, piece)  # before each position
-        first = nodes[mine, 0]
-        before = counts - number - lefts[first]
-        to = jnp.where(goes_left, first + before, middle + position - first - before)
-        order = order.at[jnp.where(parts, to, position)].set(here, unique_indices=True)
-        is_right = position >= middle
-        slot = jnp.where(parts, jnp.where(is_right, right, left), C)
-        leaf = jnp.where(parts & is_right, right_leaf, leaf)
-        where = put(where, jnp.stack([slot, leaf], axis=1), piece)
-        return order, where, lefts, counts[-1]
+        def split(piece: jax.Array, own: _Growth) -> _Growth:
+            """Nodes split, and the level below begins."""
+            part = cut(sums, piece)
+            leaf, place = jnp.moveaxis(cut(growth.nodes, piece), 2, 0)
+            best, (bits, low) = jnp.max(_keys(part, draws_of(piece), dtype), axis=2), _low(D)
+            parts = best >> low > 0
+            input = jnp.where(parts, best & ((1 << bits) - 1), 0)
+            take = trees[:, :, None], np.arange(size)[None, :, None], input[:, :, None]
+            on_left, of_all = part[:, :, 0][take][:, :, 0], part[:, :, 0, D]
+            on_right, threshold = of_all - on_left, cut(drawn, piece)[take][:, :, 0]
+            waits = (best < 0) & (of_all > SPAN)
+            # which of its children are nodes; one that waits is its own left child
+            on = jnp.where(parts, on_left > 1, waits), parts & (on_right > 1)
+            # a triangle of ones counts what comes before each node, its last column everything
+            ones = np.triu(np.ones((size, size + 1), np.float32), 1)
+            found = jnp.stack([parts.astype(jnp.int32), sum(on, np.int32(0))], axis=1)
+            counts = jnp.dot(found.astype(jnp.float32), ones).astype(jnp.int32)
+            ordinal, first = jnp.moveaxis(own.totals[:, :, None] + counts[:, :, :size], 1, 0)
+            new, second = ordinal + 1, first + on[0].astype(jnp.int32)
+            left = jnp.where(on[0], first, ~leaf)
+            right = jnp.where(parts, jnp.where(on[1], second, ~new), left)
+            many = (jnp.where(parts, n, of_all) for n in (on_left, on_right))
+            halves = jnp.stack([left, right, input, *many], axis=2)
+            # a split has its children, its input, and a link to it
+            what = jnp.stack([~leaf, ~new, input, ordinal], axis=2)
+            where = jnp.stack([2 * ordinal, 2 * ordinal + 1, 2 * N + ordinal, place], axis=2)
+            where = jnp.where(parts[:, :, None], where, 3 * N)
+            at = jnp.where(parts, ordinal, N)
+            place = jnp.where(parts, 2 * ordinal, place)
+            below = jnp.stack([leaf, place, new, 2 * ordinal + 1], axis=2)
+            slots = jnp.where(jnp.stack(on, axis=2), jnp.stack([first, second], axis=2), C)
+            return own._replace(
+                halves=put(own.halves, halves, piece),
+                threshold=put(own.threshold, threshold, piece),
+                ends=put(own.ends, jnp.full((T, size, 2 * D), -jnp.inf, dtype), piece),
+                nodes=own.nodes.at[trees[:, :, None], slots].set(
+                    below.reshape(T, size, 2, 2), mode="drop"
+                ),
+                links=own.links.at[trees[:, :, None], where].set(what, mode="drop"),
+                thresholds=own.thresholds.at[trees, at].set(threshold, mode="drop"),
+                totals=own.totals + counts[:, :, size],
+            )
 
-    moving = growth.order, growth.where, jnp.zeros(N, jnp.int32), zero
-    order, where, *_ = jax.lax.fori_loop(0, pieces_of_points, move, moving)
-    return _Growth(links, threshold, num_splits, below, num_below, order, where, thresholds, sums)
+        totals = growth.totals * np.asarray([[1, 0]], np.int32)
+        after = growth._replace(node=node, ends=ends, drawn=drawn, sums=sums, totals=totals)
+        after = jax.lax.fori_loop(0, pieces, split, after)
+        return number + 1, largest_of_runs(jnp.any(after.totals > totals)), after
+
+    def more(carry: tuple[jax.Array, jax.Array, _Growth]) -> jax.Array:
+        number, some, _ = carry
+        return (number <= depth) & some
+
+    splits, none = num_points > 1, jnp.zeros((), jnp.int32)
+    inside = splits & (np.arange(N, dtype=np.int32) < num_points)
+    root = jnp.stack([none, none, none, num_points, num_points])
+    begun = _Growth(
+        node=jnp.tile(inside.astype(jnp.int32)[None] - 1, (T, 1)),
+        halves=jnp.tile(root[None, None], (T, C, 1)),
+        threshold=jnp.full((T, C), jnp.inf, dtype),
+        ends=jnp.full((T, C, 2 * D), -jnp.inf, dtype),
+        drawn=jnp.zeros((T, C, D), dtype),
+        sums=jnp.zeros((T, C, 1 + K, D + 1), jnp.int32),
+        nodes=jnp.tile(np.asarray([[[0, 3 * N]]], np.int32), (T, C, 1)),
+        links=jnp.full((T, 3 * N), -1, jnp.int32),
+        thresholds=jnp.zeros((T, N), dtype),
+        totals=jnp.tile(jnp.stack([none, splits.astype(jnp.int32)])[None], (T, 1)),
+    )
+    _, _, after = jax.lax.while_loop(more, level, (none, largest_of_runs(splits), begun))
+    input = jnp.maximum(after.links[:, 2 * N : 2 * N + room], 0)
+    if num_inputs > D:
+        input = jnp.take_along_axis(inputs, input, axis=1)
+    tree = Tree(after.links[:, : 2 * room], input, after.thresholds[:, :room])
+    # those that depth ended are in nodes still
+    of_node = after.nodes[trees, jnp.maximum(after.node, 0), 0]
+    return tree, jnp.where(after.node < 0, ~after.node, of_node)[:, :room]
 
 
-def _whole(draw: jax.Array, size: jax.Array) -> jax.Array:
-    """Whole numbers below ``size`` from numbers in [0, 1)."""
-    return jnp.minimum((draw * size.astype(draw.dtype)).astype(jnp.int32), size - 1)
+def _pieces(number: jax.Array, size: int) -> jax.Array:
+    """Pieces that so many points or nodes fill."""
+    return jax.lax.div(number + (size - 1), jnp.asarray(size, number.dtype))
+
+
+def _low(num_inputs: int) -> tuple[int, int]:
+    """Bits of an integer that say which input, and bits behind the digits of a reduction."""
+    bits = (num_inputs - 1).bit_length()
+    return bits, max(23 - DIGITS, bits + 4)
+
+
+def _keys(sums: jax.Array, draws: jax.Array, dtype: Any) -> jax.Array:
+    """Integers (T, n, D) of which the largest is of the best input; -1 if no point is left out.
+
+    They have the digits of the reduction of variance, then random bits, and then the input.
+    """
+    K, D = sums.shape[2] - 1, draws.shape[2]
+    on_left, of_all = sums[:, :, 0, :D], sums[:, :, 0, D:]
+    on_right = of_all - on_left
+    parts = (on_left > 0) & (on_right > 0)
+    n, m = (jnp.where(parts, many, 1).astype(dtype) for many in (on_left, on_right))
+    gain = jnp.zeros((), dtype)
+    for k in range(1, K + 1):
+        left, total = sums[:, :, k, :D], sums[:, :, k, D:]
+        one, other = left.astype(dtype) / n, (total - left).astype(dtype) / m
+        # where all labels are the same rounding must not part them
+        same = jnp.abs(one - other) <= 4 * jnp.finfo(dtype).eps * jnp.abs(one)
+        gain += jnp.where(same, 0.0, n * m * (one - other) ** 2)
+    bits, low = _low(D)
+    digits = jax.lax.bitcast_convert_type(gain.astype(jnp.float32), jnp.int32) >> low << low
+    ranks = (draws & np.uint32((1 << low) - 1)).astype(jnp.int32) >> bits << bits
+    inputs = np.arange(D, dtype=np.int32)[None, None]
+    return jnp.where(parts, digits | ranks | inputs, -1)
 
 
 def leaves(trees: Tree, X: jax.Array) -> jax.Array:

@@ -1,17 +1,19 @@
 """Models on features whose inputs have a metric that is learned by marginal likelihood."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import optax
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._blocks import diagonal_of, factor_and_inverse, sums_of
 from jaxmkl._metric import importances
 from jaxmkl._types import Number, PyTree
 from jaxmkl.models.metric import MetricBank, MetricModelsState
-from jaxmkl.optimizers import FromOptax
 from jaxmkl.reservoir import Renewal
 
-_HIGHEST = jax.lax.Precision.HIGHEST
+_dot = partial(jnp.dot, precision=jax.lax.Precision.HIGHEST)
 
 
 @pytree.dataclass
@@ -76,33 +78,39 @@ class LikelihoodModels(MetricBank):
 
     def _likeliest(self, metric: jax.Array, inside: PyTree, few: Renewal) -> jax.Array:
         """The metric after the steps of Adam on a few examples."""
-        X, y, known = few.X, few.y, few.known
-        dtype, diagonal, unit = X.dtype, metric.ndim == 1, X.shape[1] ** -0.5
-        smallest = jnp.finfo(dtype).tiny
+        X, dtype, diagonal, unit = few.X, few.X.dtype, metric.ndim == 1, few.X.shape[1] ** -0.5
+        known = few.known[:, None].astype(dtype)
+        y = few.y.reshape(len(X), -1) * known
+        number, *found = sums_of(jnp.concatenate([known, y**2], axis=1))
+        squares = jnp.stack(found)
 
-        def metric_at(moved: jax.Array) -> jax.Array:
-            return unit * (jnp.exp(moved) if diagonal else moved)
+        def metric_at(entries: jax.Array) -> jax.Array:
+            entries = entries.reshape(metric.shape)
+            return unit * (jnp.exp(entries) if diagonal else entries)
 
-        def cost(moved: tuple[jax.Array, jax.Array]) -> jax.Array:
-            Z = self.features(inside, metric_at(moved[0]), X)
-            return -log_evidence(Z, y.reshape(len(y), -1), known, jnp.exp(moved[1]))
+        def features(entries: jax.Array) -> jax.Array:
+            return self.features(inside, metric_at(entries), X) * known[:, :, None]
 
         start = metric / jnp.asarray(unit, dtype)
-        start = jnp.log(jnp.maximum(start, smallest)) if diagonal else start
-        moved = start, jnp.log(jnp.asarray(self.regularization, dtype))
-        adam = FromOptax(optax.scale_by_adam())
+        start = jnp.log(jnp.maximum(start, jnp.finfo(dtype).tiny)) if diagonal else start
+        ridge = jnp.log(jnp.asarray(self.regularization, dtype))
+        start = jnp.concatenate([start.reshape(-1), ridge[None]])
 
-        def step(i: jax.Array, carry: tuple) -> tuple:
-            moved, own = carry
-            slopes = jax.grad(cost)(moved)
-            good = jnp.all(jnp.stack([jnp.all(jnp.isfinite(s)) for s in slopes]))
-            directions, after = adam.update(slopes, own, moved, i)
+        def step(i: jax.Array, carry: jax.Array) -> jax.Array:
+            """One of Adam, by rows of one array: the entries and log λ, and their two moments."""
+            at, *moments = carry
+            Z, back = jax.vjp(features, at[:-1])
+            _, by_Z, by_ridge = evidence(Z, y, number, squares, jnp.exp(at[-1]))
+            slopes = -jnp.concatenate([*back(by_Z), by_ridge[None]])
+            # a step that is left out would be so again
+            state = optax.ScaleByAdamState(i, *moments)
+            direction, state = optax.scale_by_adam().update(slopes, state)
             rate = self.rate * 0.5 * (1 + jnp.cos(jnp.pi * i.astype(dtype) / self.steps))
-            there = jax.tree.map(lambda at, by: at - (rate * by).astype(dtype), moved, directions)
-            return optax.tree.where(good, (there, after), carry)
+            after = jnp.stack([at - (rate * direction).astype(dtype), state.mu, state.nu])
+            return jnp.where(jnp.all(jnp.isfinite(slopes)), after, carry)
 
-        moved, _ = jax.lax.fori_loop(0, self.steps, step, (moved, adam.init(moved)))
-        learned = metric_at(moved[0])
+        begun = jnp.pad(start[None], ((0, 2), (0, 0)))
+        learned = metric_at(jax.lax.fori_loop(0, self.steps, step, begun)[0, :-1])
         return jnp.where(jnp.all(jnp.isfinite(learned)), learned, metric)
 
     def importances(self, state: MetricModelsState) -> jax.Array:
@@ -116,25 +124,51 @@ class LikelihoodModels(MetricBank):
         return jnp.mean(scaled / jnp.sum(scaled, axis=1, keepdims=True), axis=0)
 
 
-def log_evidence(Z: jax.Array, y: jax.Array, known: jax.Array, ridge: jax.Array) -> jax.Array:
-    """log Σ_p p_p(y) / P of labels (n, K) and features (n, P, M), up to a constant.
+def evidence(
+    Z: jax.Array, y: jax.Array, number: jax.Array, squares: jax.Array, ridge: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """log Σ_p p_p(y) / P up to a constant, and its derivatives by Z and by log λ.
 
-    Only examples that are ``known`` count. In place of I stands (1 + 2 u trace Z'Z / λ) I, with u
-    the unit of rounding, by which C stays definite.
+    Of one kernel with features Z (n, M) it is, with A = j I + Z'Z / λ,
+
+        log p = -1/2 (K log det A + n Σ_k log q_k),   q_k = min_a |y_k - Z a|² + j λ |a|²
+        ∂ log p / ∂ Z = -K Z A⁻¹ / λ + n Σ_k r_k a_k' / q_k
+        ∂ log p / ∂ log λ = 1/2 (K (M - j tr A⁻¹) - n j λ Σ_k |a_k|² / q_k)
+
+    where a_k = A⁻¹ Z'y_k / λ is the minimum and r_k = y_k - Z a_k. Of several kernels derivatives
+    are the means by their shares p_p(y) / Σ_p p_p(y). In place of I stands j I, by which A stays
+    definite: j = 1 + 2 u trace Z'Z / λ, a constant for the derivatives, with u the unit of
+    rounding. And of q_k rounding leaves 8 u |y_k|² at least.
+
+    Args:
+      Z: features (n, P, M), 0 where an example is not known.
+      y: labels (n, K), 0 where an example is not known.
+      number: of the known ones.
+      squares: Σ y² (K,).
+      ridge: λ.
     """
-    unit, (_, P, M) = jnp.finfo(Z.dtype).eps, Z.shape
-    known = known.astype(Z.dtype)
-    Z, y = Z * known[:, None, None], y * known[:, None]
-    number, squares = jnp.sum(known), jnp.sum(y**2, axis=0)
-    information = jnp.einsum("npm,npl->pml", Z, Z, precision=_HIGHEST) / ridge
-    jitter = 1.0 + 2.0 * unit * jnp.trace(information, axis1=1, axis2=2)
-    eye = jnp.eye(M, dtype=Z.dtype)[None]
-    factor = jnp.linalg.cholesky(information + jitter[:, None, None] * eye)
-    towards = jnp.einsum("npm,nk->pmk", Z, y, precision=_HIGHEST)
-    fitted = jax.lax.linalg.triangular_solve(factor, towards, left_side=True, lower=True)
-    # y'C⁻¹y, of which rounding leaves this much at least
-    rest = squares[None] - jnp.sum(fitted**2, axis=1) / ridge
-    rest = jnp.maximum(rest, 0.0) + 8.0 * unit * squares[None]
-    halves = jnp.sum(jnp.log(jnp.diagonal(factor, axis1=1, axis2=2)), axis=1)
-    each = -y.shape[1] * halves - 0.5 * number * jnp.sum(jnp.log(rest), axis=1)
-    return jax.nn.logsumexp(each) - jnp.log(jnp.asarray(P, Z.dtype))
+    unit, K = jnp.finfo(Z.dtype).eps, y.shape[1]
+
+    def of_kernel(Z: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        M = Z.shape[1]
+        information = _dot(Z.T, Z) / ridge
+        jitter = 1.0 + 2.0 * unit * sums_of(diagonal_of(information)[:, None])[0]
+        factor, inverse = factor_and_inverse(information + jitter * jnp.eye(M, dtype=Z.dtype))
+        fitted = _dot(inverse, _dot(Z.T, y)) / ridge
+        rest = y - _dot(Z, fitted)
+        of_features = jnp.concatenate([fitted**2, diagonal_of(inverse)[:, None]], axis=1)
+        *lengths, trace = sums_of(of_features)
+        penalty = jitter * ridge * jnp.stack(lengths)
+        left = sums_of(rest**2) + penalty + 8.0 * unit * squares
+        by_Z = _dot(rest * (number / left)[None], fitted.T) - _dot(Z, inverse) * (K / ridge)
+        by_ridge = K * (M - jitter * trace) - number * jnp.sum(penalty / left)
+        halves = jnp.sum(jnp.log(diagonal_of(factor)))
+        return -K * halves - 0.5 * number * jnp.sum(jnp.log(left)), by_Z, 0.5 * by_ridge
+
+    if Z.shape[1] == 1:
+        value, by_Z, by_ridge = of_kernel(Z[:, 0])
+        return value, by_Z[:, None], by_ridge
+    each, by_Z, by_ridge = jax.lax.map(of_kernel, jnp.moveaxis(Z, 1, 0))
+    shares = jax.nn.softmax(each)
+    value = jax.nn.logsumexp(each) - jnp.log(jnp.asarray(len(each), Z.dtype))
+    return value, jnp.moveaxis(by_Z, 0, 1) * shares[None, :, None], _dot(shares, by_ridge)

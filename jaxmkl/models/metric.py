@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._blocks import sum_over_rows
+from jaxmkl._blocks import moments_of, sum_over_rows
 from jaxmkl._feedback import Feedback
 from jaxmkl._metric import (
     SHAPES,
@@ -162,11 +162,10 @@ class MetricBank(Bank):
 
     def renewed(self, state: MetricModelsState, renewal: Renewal) -> MetricModelsState:
         given = renewal.sample(self.sample)
-        variances = jnp.var(given.X, axis=0, where=given.known[:, None])
-        some = jnp.any(given.known)
-        state = state._replace(variances=jnp.where(some, variances, state.variances))
-        weights = given.known.astype(given.X.dtype)
-        counts = weights * (given.number.astype(weights.dtype) / jnp.maximum(jnp.sum(weights), 1))
+        number, _, variances = moments_of(given.X, given.known)
+        state = state._replace(variances=jnp.where(number > 0, variances, state.variances))
+        each = given.number.astype(number.dtype) / jnp.maximum(number, 1)
+        counts = jnp.where(given.known, each, 0)
 
         def turn(number: jax.Array, state: MetricModelsState) -> MetricModelsState:
             """The state with metrics, and then models, learned once."""

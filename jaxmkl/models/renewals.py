@@ -30,8 +30,8 @@ def renew(
 
 
 def as_seen_by(renewal: Renewal, place: int) -> Renewal:
-    """As the bank at a place sees it, with a key of its own."""
-    return renewal._replace(key=jax.random.fold_in(renewal.key, place))
+    """As the bank at a place sees it, with draws of its own."""
+    return renewal._replace(place=jnp.asarray(place, jnp.int32))
 
 
 @jax.custom_jvp

@@ -351,7 +351,8 @@ class SideBySide(Bank):
     def renewed(self, state: SideBySideState, renewal: Renewal) -> SideBySideState:
         states = []
         for i, (bank, own) in enumerate(self._pairs(self._alone(state))):
-            given = renewal._replace(key=jax.random.fold_in(renewal.key, i))
+            # a place that no bank of the learner has
+            given = renewal._replace(place=renewal.place + (i + 1) * 2**16)
             states.append(own if bank.first is None else bank.renewed(own, given))
         return self._together(tuple(states))
 

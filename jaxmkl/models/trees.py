@@ -10,7 +10,7 @@ from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import largest_of_runs
 from jaxmkl._feedback import Feedback
 from jaxmkl.models.bank import Bank
-from jaxmkl.models.growing_trees import Tree, grown, leaves, whole_numbers
+from jaxmkl.models.growing_trees import Tree, grown, leaves, seeds_of, whole_numbers
 from jaxmkl.reservoir import Renewal, is_doubling
 from jaxmkl.updates import Rule
 
@@ -50,10 +50,10 @@ class TreeModels(Bank):
     leaf. All trees are grown anew in rounds 2, 3, 4, 6, 8, 12, ... times ``first`` / 2 below
     ``sample``, and from there on in those that are powers of 4. They grow on so many examples of
     the memory, whose labels then are what leaves begin with: in every node each input gets a
-    threshold, uniform between its least and its largest value at examples there (at 8 of them, if
-    there are more); the node splits where that reduces the variance of the labels most, the sum
-    over the outputs. A node is a leaf if no split reduces it, or at ``depth``. Before ``first``
-    each tree is one leaf: the mean label so far.
+    threshold, uniform between its least and its largest value at examples there (at some 8 of
+    them, if there are more); the node splits where that reduces the variance of the labels most,
+    the sum over the outputs. A node is a leaf if no split reduces it, or at ``depth``. Before
+    ``first`` each tree is one leaf: the mean label so far.
 
     Labels of classes count as -1 and +1. A prediction has no derivative by the inputs, and growing
     is a constant for derivatives. The bank has no update rule, so that the learner's loss is the
@@ -161,9 +161,8 @@ class TreeModels(Bank):
         T, N, K = state.means.shape
         given = renewal.sample(N)
         inside, y = given.known, given.y.reshape(-1, K)
-        labels, number = whole_numbers(y, inside), jnp.sum(inside, dtype=jnp.int32)
-        keys = jax.random.split(given.key, T)
-        trees, leaf = grown(keys, given.X, labels, number, self.depth, self.max_inputs)
+        seeds, (labels, number) = seeds_of(given.seed, T), whole_numbers(y, inside)
+        trees, leaf = grown(seeds, given.X, labels, number, self.depth, self.max_inputs)
         counted = jnp.pad(y, ((0, 0), (0, 1)), constant_values=1)
         of_leaves = counted, jnp.where(inside[None], leaf, N), number
         # GPUs add several numbers to one place in any order

@@ -12,7 +12,7 @@ from trees import begin, scan
 import jaxmkl
 from jaxmkl.features import FourierFeatures
 from jaxmkl.models import FeatureModels, LikelihoodModels
-from jaxmkl.models.likelihood import log_evidence
+from jaxmkl.models.likelihood import evidence
 from jaxmkl.testing import check_learner
 from jaxmkl.updates import OGD, RLS
 from tests.oracles.likelihood import Evidence, likeliest
@@ -55,18 +55,45 @@ def test_the_evidence_is_that_of_a_gaussian_process(x64):
     known = np.arange(12) % 4 != 1
     process = Evidence(frequencies, X[known], y[known])
 
-    def ours(L, log_ridge):
+    def features(L):
         turns = jnp.einsum("nd,de,pfe->npf", X, L, frequencies)
-        Z = jnp.concatenate([jnp.sin(turns), jnp.cos(turns)], axis=-1) / np.sqrt(FEATURES)
-        return log_evidence(Z, y, known, jnp.exp(log_ridge))
+        return jnp.concatenate([jnp.sin(turns), jnp.cos(turns)], axis=-1) / np.sqrt(FEATURES)
 
-    ours = jax.jit(jax.value_and_grad(ours, argnums=(0, 1)))
+    @jax.jit
+    def ours(L, log_ridge):
+        of_known = features(L) * known[:, None, None], y * known[:, None]
+        squares = jnp.sum(of_known[1] ** 2, axis=0)
+        given = *of_known, jnp.asarray(known.sum(), float), squares, jnp.exp(log_ridge)
+        value, by_Z, by_ridge = evidence(*given)
+        return value, (jax.vjp(features, L)[1](by_Z)[0], by_ridge)
+
     value, slopes = ours(L, -1.0)
     wanted = process(L, -1.0)
     other, less = ours(2 * L, -2.0)[0] - value, process(2 * L, -2.0)[0] - wanted[0]
     np.testing.assert_allclose(other, less, rtol=1e-9)  # both up to a constant
     np.testing.assert_allclose(slopes[0], wanted[1], rtol=1e-9)
     np.testing.assert_allclose(slopes[1], wanted[2], rtol=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kernels", "outputs"), [(1, 1), (3, 2)])
+def test_derivatives_of_the_evidence_are_those_of_its_value(x64, kernels, outputs):
+    draws = np.random.default_rng(1)
+    Z, y = draws.normal(size=(9, kernels, 5)), draws.normal(size=(9, outputs))
+
+    @jax.jit
+    def both(Z, log_ridge):
+        given = y, jnp.asarray(9.0), jnp.sum(y**2, axis=0)
+
+        def value(Z, log_ridge):
+            return evidence(Z, *given, jnp.exp(log_ridge))[0]
+
+        closed = evidence(Z, *given, jnp.exp(log_ridge))
+        return closed[1:], jax.grad(value, argnums=(0, 1))(Z, log_ridge)
+
+    closed, derived = both(Z, jnp.asarray(-2.0))
+    for ours, wanted in zip(closed, derived, strict=True):
+        np.testing.assert_allclose(ours, wanted, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.slow

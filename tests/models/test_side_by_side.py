@@ -62,10 +62,8 @@ def block(bank, state, X, y, learns, round):
 
 
 @jax.jit
-def renewed(bank, state, given, place=None):
-    """The state after a renewal, by the key for a bank's place among others."""
-    key = given.key if place is None else jax.random.fold_in(given.key, place)
-    return bank.renewed(state, given._replace(key=key))
+def renewed(bank, state, given):
+    return bank.renewed(state, given)
 
 
 def stream(K, blocks=6):
@@ -98,7 +96,7 @@ def test_models_are_those_of_the_banks_alone(K):
                 jax.random.key(5),
             )
             state = renewed(together, state, given)
-            own = own[0], *(renewed(alone[i], own[i], given, i) for i in range(1, len(alone)))
+            own = own[0], *(renewed(alone[i], own[i], given) for i in range(1, len(alone)))
         round, start, each = jnp.asarray(number * B, jnp.int32), 0, []
         some = learns[number, :, : together.num_models]
         state, found = block(together, state, X[number], y[number], some, round)

@@ -14,7 +14,7 @@ from trees import begin, plain, scan, stacked
 import jaxmkl
 from jaxmkl.aggregate import Hedge, Uniform
 from jaxmkl.models import FeatureModels, TreeModels
-from jaxmkl.models.growing_trees import draws_of, grown, leaves, whole_numbers
+from jaxmkl.models.growing_trees import grown, inputs_of, leaves, seeds_of, whole_numbers
 from jaxmkl.models.trees import _sums_at_once, _sums_in_order
 from tests.oracles import trees as oracle
 
@@ -24,19 +24,23 @@ SMALL = TreeModels(4, depth=4, groups=2, sample=12, first=8)
 
 
 @partial(jax.jit, static_argnums=5)
-def grow(keys, X, y, number, depth, max_inputs=32):
-    labels = whole_numbers(y, jnp.arange(len(X)) < number)
-    return grown(keys, X, labels, number, depth, max_inputs)
+def grow(seeds, X, y, number, depth, max_inputs=32):
+    labels, _ = whole_numbers(y, jnp.arange(len(X)) < number)
+    return grown(seeds, X, labels, number, depth, max_inputs)
 
 
-drawn_of = jax.jit(draws_of, static_argnums=(1, 2, 3))
-at_level = jax.jit(lambda numbers, level: numbers.at(level))
+@jax.jit
+def as_whole_numbers(y, number):
+    return whole_numbers(y, jnp.arange(len(y)) < number)
 
 
-def draws(key, room, num_inputs, wanted=None):
-    """The random numbers of a tree's levels, for the oracle."""
-    numbers, _ = drawn_of(key, room, num_inputs, wanted or num_inputs)
-    return lambda level: [np.asarray(each).T for each in at_level(numbers, level)]
+def labels_of(y, number=None):
+    """What the oracle grows on."""
+    number = len(y) if number is None else number
+    return np.asarray(as_whole_numbers(y, number)[0], np.float64)[:number]
+
+
+SEEDS = np.asarray(seeds_of(jnp.uint32(7), 60))
 
 
 @pytest.mark.parametrize("number", [40, 23, 2, 1, 0])
@@ -51,9 +55,8 @@ def test_grows_as_plain_loops_do(number, kind):
             X[:] = 1.0
         if kind == "one class":
             y[:] = -1.0
-        key = jax.random.key(7)
-        forest, (leaf,) = grow(key[None], X, y, number, 9)
-        splits, wanted = oracle.grow(X[:number], y[:number], 9, draws(key, 40, 3))
+        forest, (leaf,) = grow(SEEDS[:1], X, y, number, 9)
+        splits, wanted = oracle.grow(X[:number], labels_of(y, number), 9, SEEDS[0])
         assert bool(splits) == (number > 1 and kind in ("numbers", "classes"))
         n = len(splits)
         for i, array in enumerate((forest.input, forest.threshold)):
@@ -65,15 +68,48 @@ def test_grows_as_plain_loops_do(number, kind):
 
 
 @pytest.mark.slow
+def test_nodes_of_one_label_do_not_split_in_single_precision():
+    """Their means are not whole numbers, and rounding would find a reduction."""
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(300, 2)).astype(np.float32)
+    y = np.where(X[:, :1] > 0.3, 0.1, 0.7).astype(np.float32)
+    _, (leaf,) = grow(SEEDS[:1], X, y, 300, 20)
+    splits, wanted = oracle.grow(X, labels_of(y), 20, SEEDS[0])
+    np.testing.assert_array_equal(leaf, wanted)
+    assert 0 < len(splits) < 60
+
+
+@pytest.mark.parametrize("kind", ["normal", "one far from the others", "two values", "far from 0"])
+def test_sums_of_whole_numbers_do_not_overflow(kind):
+    y = np.random.default_rng(0).normal(size=(500, 2)).astype(np.float32)
+    if kind == "one far from the others":
+        y[0] = 1e6
+    if kind == "two values":
+        y = np.sign(y)
+    if kind == "far from 0":
+        y += 1e5
+    present = np.arange(500) < 400
+    numbers, number = jax.jit(whole_numbers)(y, present)
+    numbers = np.asarray(numbers, np.int64)
+    assert int(number) == 400
+    assert not numbers[400:].any()
+    assert 2**24 < np.abs(numbers).sum(axis=0).max() < 2**31
+    # in proportion to the centred labels, to rounding
+    centred = (y - y[:400].mean(axis=0, dtype=np.float64))[:400]
+    factor = np.abs(numbers).max() / np.abs(centred).max()
+    rounding = 2 * np.abs(y[:400]).max() * np.finfo(np.float32).eps * 4 + 2 / factor
+    np.testing.assert_allclose(numbers[:400] / factor, centred, rtol=2e-5, atol=rounding)
+
+
+@pytest.mark.slow
 def test_each_tree_has_inputs_of_its_own():
     rng = np.random.default_rng(2)
-    X, y = rng.normal(size=(40, 5)).astype(np.float32), rng.normal(size=(40, 1))
-    keys = jax.random.split(jax.random.key(3), 3)
-    forest, leaf = grow(keys, X, y.astype(np.float32), 40, 20, 2)
-    chosen = [np.asarray(drawn_of(key, 40, 5, 2)[1]) for key in keys]
+    X, y = (rng.normal(size=(40, m)).astype(np.float32) for m in (5, 1))
+    forest, leaf = grow(SEEDS[:3], X, y, 40, 20, 2)
+    chosen = np.asarray(inputs_of(SEEDS[:3], 5, 2))
     assert len({tuple(sorted(own)) for own in chosen}) > 1
-    for i, key in enumerate(keys):
-        splits, wanted = oracle.grow(X[:, chosen[i]], y, 20, draws(key, 40, 5, 2))
+    for i, seed in enumerate(SEEDS[:3]):
+        splits, wanted = oracle.grow(X[:, chosen[i]], labels_of(y), 20, seed)
         np.testing.assert_array_equal(leaf[i], wanted)
         by = [chosen[i][own[0]] for own in splits]
         np.testing.assert_array_equal(forest.input[i, : len(splits)], by)
@@ -84,7 +120,7 @@ def test_each_tree_has_inputs_of_its_own():
 def test_forests_are_as_good_as_those_of_scikit_learn():
     X, y = make_friedman1(1600, 10, noise=0.1, random_state=0)
     X, y = X.astype(np.float32), y.astype(np.float32)
-    forest, leaf = grow(jax.random.split(jax.random.key(5), 60), X[:800], y[:800, None], 800, 40)
+    forest, leaf = grow(SEEDS, X[:800], y[:800, None], 800, 40)
     means = [np.bincount(own, y[:800]) / np.bincount(own) for own in np.asarray(leaf)]
     at = np.asarray(leaves(forest, jnp.asarray(X[800:]))).T
     ours = np.mean([mean[own] for mean, own in zip(means, at, strict=True)], axis=0)
@@ -99,11 +135,9 @@ def test_many_points_grow_piece_by_piece():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(1100, 2)).astype(np.float32)
     y = np.sin(3 * X[:, :1]) + rng.normal(size=(1100, 1)).astype(np.float32)
-    keys = jax.random.split(jax.random.key(2), 2)
-    forest, leaf = grow(keys, X, y, 1100, 12)
-
-    for i, key in enumerate(keys):
-        splits, wanted = oracle.grow(X, y.astype(np.float64), 12, draws(key, 1100, 2))
+    forest, leaf = grow(SEEDS[:2], X, y, 1100, 12)
+    for i, seed in enumerate(SEEDS[:2]):
+        splits, wanted = oracle.grow(X, labels_of(y), 12, seed)
         np.testing.assert_array_equal(leaf[i], wanted)
         np.testing.assert_array_equal(forest.input[i, : len(splits)], [s[0] for s in splits])
     np.testing.assert_array_equal(leaves(forest, jnp.asarray(X)).T, leaf)
@@ -114,18 +148,17 @@ def test_the_same_tree_in_single_precision_and_side_by_side():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(64, 3)).astype(np.float32)
     y = (1e4 + rng.normal(size=(64, 1))).astype(np.float32)  # labels far from 0 lose no digits
-    keys = jax.random.split(jax.random.key(1), 3)
-    together = grow(keys, X, y, 64, 20)
-    for i, key in enumerate(keys):
-        trees, (leaf,) = grow(key[None], X, y, 64, 20)
-        _, wanted = oracle.grow(X, y.astype(np.float64), 20, draws(key, 64, 3))
+    together = grow(SEEDS[:3], X, y, 64, 20)
+    for i, seed in enumerate(SEEDS[:3]):
+        trees, (leaf,) = grow(SEEDS[i : i + 1], X, y, 64, 20)
+        _, wanted = oracle.grow(X, labels_of(y), 20, seed)
         np.testing.assert_array_equal(leaf, wanted)
         np.testing.assert_array_equal(together[1][i], leaf)
         np.testing.assert_array_equal(together[0].child[i], trees.child[0])
     numbers = np.array([64, 40, 64])
-    beside = jax.vmap(grow, in_axes=(0, None, None, 0, None))(keys[:, None], X, y, numbers, 20)
+    beside = jax.vmap(grow, in_axes=(0, None, None, 0, None))(SEEDS[:3, None], X, y, numbers, 20)
     for i, number in enumerate(numbers):
-        alone, leaf = grow(keys[i : i + 1], X, y, number, 20)
+        alone, leaf = grow(SEEDS[i : i + 1], X, y, number, 20)
         np.testing.assert_array_equal(beside[1][i, 0, :number], leaf[0, :number])
         np.testing.assert_array_equal(beside[0].child[i], alone.child)
 
