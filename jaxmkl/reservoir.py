@@ -53,7 +53,7 @@ class Renewal(NamedTuple):
 
     @property
     def seed(self) -> jax.Array:
-        """The like of it for :mod:`jaxmkl._hash`, uint32."""
+        """The like of it for hashes of counters, uint32."""
         return hashed(seed_of(self.source), self.round, self.place)
 
     def sample(self, size: int) -> "Renewal":

@@ -177,6 +177,7 @@ class SideBySide(Bank):
 
     @property
     def period(self) -> int | None:  # type: ignore[override]
+        """The common period of the banks."""
         return common_period(self.banks)
 
     def warn_of_steps(self) -> None:
