@@ -20,10 +20,18 @@ class TreeModelsState(NamedTuple):
 
     trees: Tree
     """T trees with room for as many leaves N as the bank has examples in its sample."""
-    means: jax.Array
-    """Mean label in each leaf (T, N, K)."""
-    counts: jax.Array
-    """Examples that it is made of, discounted (T, N)."""
+    of_leaves: jax.Array
+    """Of each leaf its mean labels, and how many examples made them, discounted (T, N, K + 1)."""
+
+    @property
+    def means(self) -> jax.Array:
+        """Mean labels in each leaf (T, N, K)."""
+        return self.of_leaves[..., :-1]
+
+    @property
+    def counts(self) -> jax.Array:
+        """Examples that they are made of, discounted (T, N)."""
+        return self.of_leaves[..., -1]
 
 
 class TreeCode(NamedTuple):
@@ -123,7 +131,7 @@ class TreeModels(Bank):
         one = Tree.of_one_leaf(N, dtype)
         trees = jax.tree.map(lambda leaf: jnp.tile(leaf, (T, *(1,) * leaf.ndim)), one)
         K = 1 if num_outputs is None else num_outputs
-        return TreeModelsState(trees, jnp.zeros((T, N, K), dtype), jnp.zeros((T, N), dtype))
+        return TreeModelsState(trees, jnp.zeros((T, N, K + 1), dtype))
 
     def encode(
         self, state: TreeModelsState, X: jax.Array, round: jax.Array, keys: jax.Array
@@ -132,23 +140,23 @@ class TreeModels(Bank):
         return TreeCode(leaves(state.trees, jax.lax.stop_gradient(X)))
 
     def predict(self, state: TreeModelsState, code: TreeCode) -> tuple[jax.Array, jax.Array]:
-        """Values (E,) or (K, E), and the leaves' means (T, K)."""
-        means = state.means[jnp.arange(self.num_trees), code.leaf]
-        values = jnp.mean(means.reshape(self.groups, -1, means.shape[1]), axis=1).T
-        return values[0] if len(values) == 1 else values, means
+        """Values (E,) or (K, E), and means and counts of the leaves (T, K + 1)."""
+        found = state.of_leaves[jnp.arange(self.num_trees), code.leaf]
+        of_groups = found.reshape(self.groups, -1, found.shape[1])[:, :, :-1]
+        values = jnp.mean(of_groups, axis=1).T
+        return values[0] if len(values) == 1 else values, found
 
     def update(
         self, state: TreeModelsState, code: TreeCode, aux: jax.Array, feedback: Feedback
     ) -> TreeModelsState:
         """Means of the leaves of models that take part."""
-        at, dtype = (jnp.arange(self.num_trees), code.leaf), aux.dtype
-        learns = jnp.repeat(feedback.taken(), self.num_trees // self.groups)
-        old = state.counts[at]
-        new = jnp.asarray(self.forgetting, dtype) * old + 1.0
-        share = jnp.where(learns, 1.0 / new, 0.0)[:, None]
-        means = state.means.at[at].add(share * (feedback.y.reshape(1, -1).astype(dtype) - aux))
-        counts = state.counts.at[at].set(jnp.where(learns, new, old))
-        return state._replace(means=means, counts=counts)
+        dtype, means, counts = aux.dtype, aux[:, :-1], aux[:, -1:]
+        learns = jnp.repeat(feedback.taken(), self.num_trees // self.groups)[:, None]
+        number = jnp.asarray(self.forgetting, dtype) * counts + 1.0
+        moved = means + (feedback.y.reshape(1, -1).astype(dtype) - means) / number
+        after = jnp.where(learns, jnp.concatenate([moved, number], axis=1), aux)
+        at = jnp.arange(self.num_trees), code.leaf
+        return state._replace(of_leaves=state.of_leaves.at[at].set(after))
 
     def renews(self, round: Any) -> Any:
         """Whether trees grow, in the rounds that the class names."""
@@ -167,9 +175,9 @@ class TreeModels(Bank):
         of_leaves = counted, jnp.where(inside[None], leaf, N), number
         # GPUs add several numbers to one place in any order
         sums = jax.lax.platform_dependent(*of_leaves, cpu=_sums_at_once, default=_sums_in_order)
-        counts = sums[:, :, K]
-        means = sums[:, :, :K] / jnp.maximum(counts, 1.0)[:, :, None]
-        return TreeModelsState(trees, means, counts)
+        counts = sums[:, :, K:]
+        means = sums[:, :, :K] / jnp.maximum(counts, 1.0)
+        return TreeModelsState(trees, jnp.concatenate([means, counts], axis=2))
 
 
 def _sums_at_once(counted: jax.Array, leaf: jax.Array, number: jax.Array) -> jax.Array:
