@@ -160,23 +160,36 @@ class MetricBank(Bank):
     def unpacked(self, state: MetricModelsState) -> MetricModelsState:
         return state._replace(bank=self.inside.unpacked(state.bank))
 
-    def renewed(self, state: MetricModelsState, renewal: Renewal) -> MetricModelsState:
+    def prepared(
+        self, state: MetricModelsState, renewal: Renewal
+    ) -> tuple[MetricModelsState, Renewal, jax.Array]:
+        """What a renewal begins with: the state, the sample, and how often each example counts."""
         given = renewal.sample(self.sample)
         number, _, variances = moments_of(given.X, given.known)
         state = state._replace(variances=jnp.where(number > 0, variances, state.variances))
         each = given.number.astype(number.dtype) / jnp.maximum(number, 1)
-        counts = jnp.where(given.known, each, 0)
+        return state, given, jnp.where(given.known, each, 0)
+
+    def with_metrics(self, state: MetricModelsState, metrics: tuple) -> MetricModelsState:
+        """The state with other metrics, whose models are still those of the former."""
+        features = state.bank.features._replace(metrics=metrics)
+        return state._replace(bank=state.bank._replace(features=features))
+
+    def features_of(self, state: MetricModelsState, X: jax.Array) -> jax.Array:
+        """Features (N, P, M) of rows under all metrics."""
+        each = zip(*state.bank.features, strict=True)
+        return jnp.concatenate([self.features(own, L, X) for L, own in each], axis=1)
+
+    def renewed(self, state: MetricModelsState, renewal: Renewal) -> MetricModelsState:
+        state, given, counts = self.prepared(state, renewal)
 
         def turn(number: jax.Array, state: MetricModelsState) -> MetricModelsState:
             """The state with metrics, and then models, learned once."""
-            metrics = self.learned(state, given, number)
-            features, rules = state.bank
-            each = zip(metrics, features.inside, strict=True)
-            Z = jnp.concatenate([self.features(own, L, given.X) for L, own in each], axis=1)
-            states = zip(self.bank.rules, rules, strict=True)
-            fitted = tuple(r.fitted(own, Z, given.y, counts, given.round) for r, own in states)
-            bank = FeatureModelsState(features._replace(metrics=metrics), fitted)
-            return state._replace(bank=bank)
+            state = self.with_metrics(state, self.learned(state, given, number))
+            Z = self.features_of(state, given.X)
+            states = zip(self.bank.rules, state.bank.rules, strict=True)
+            rules = tuple(r.fitted(own, Z, given.y, counts, given.round) for r, own in states)
+            return state._replace(bank=state.bank._replace(rules=rules))
 
         return jax.lax.fori_loop(0, self.turns, turn, state)
 
@@ -261,16 +274,15 @@ class MetricModels(MetricBank):
         (metrics, inside), rules = state.bank.features, state.bank.rules
         D, S, P = X.shape[1], len(metrics), features.num_vectors(kernels)
         empty = jnp.zeros((S * P, features.num_coordinates(D)), X.dtype)
-        # a model that diverged would spoil the products for all
-        rules = jax.tree.map(lambda leaf: jnp.where(jnp.isfinite(leaf), leaf, 0), rules)
         states = zip(self.bank.rules, rules, strict=True)
         each = [rule.gradients(own, renewal.round, empty) for rule, own in states]
         weights = jnp.concatenate(each, axis=1)
         K, R, _, M = weights.shape
         weights = weights.reshape(K, R, S, P, M)
         shares = jax.vmap(_shares, in_axes=1, out_axes=1)(state.losses.reshape(R, S, P))
-        # squares of the weights of models that diverge may overflow
-        weights = jnp.where(shares[None, ..., None] > 0, weights, 0)
+        # a model that diverged would spoil the products for all, and squares may overflow
+        good = (shares[None, ..., None] > 0) & jnp.isfinite(weights)
+        weights = jnp.where(good, weights, 0)
 
         def moments(rows: tuple[jax.Array, jax.Array]) -> tuple:
             """The sums over rows of each M, for gradients by L'x."""

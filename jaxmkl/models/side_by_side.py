@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import optax
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
@@ -113,7 +114,7 @@ class SideBySide(Bank):
     Args:
       banks: two or more, on features or under metrics, that have a rule of least squares
         (:class:`jaxmkl.updates.RLS`) each, all of one ``period`` and with as many features; those
-        that learn metrics begin in the same round.
+        that learn metrics do so from the same ``sample`` and begin in the same round.
 
     Raises:
       ValueError: if a bank is of another kind, or the banks differ in what must be the same.
@@ -137,6 +138,7 @@ class SideBySide(Bank):
         for name, found in [
             ("period", {rule.period for bank in self.banks for rule in _rules_of(bank)}),
             ("first", {bank.first for bank in self._learning}),
+            ("sample", {bank.sample for bank in self._learning}),
         ]:
             pytree.require(len(found) < 2, self, "banks", found, f"banks of one {name}")
 
@@ -152,8 +154,8 @@ class SideBySide(Bank):
 
     @property
     def sample(self) -> int:  # type: ignore[override]
-        """The largest of the banks'."""
-        return max((bank.sample for bank in self._learning), default=Bank.sample)
+        """That of the banks which learn their kernels."""
+        return next((bank.sample for bank in self._learning), Bank.sample)
 
     @property
     def num_models(self) -> int:
@@ -273,10 +275,8 @@ class SideBySide(Bank):
     ) -> SideBySideCode:
         each = self._each(state.banks)
         codes = tuple(bank.encode(own, X, round, keys) for bank, own in each)
-        features = []
-        for Z, (R, _) in zip(_contents(codes), self._shapes, strict=True):
-            B, P, M = Z.shape
-            features.append(jnp.broadcast_to(Z[:, None], (B, R, P, M)).reshape(B, R * P, 1, M))
+        pairs = zip(_contents(codes), self._shapes, strict=True)
+        features = [_for_rates(Z, R) for Z, (R, _) in pairs]
         squares = self._squares.encode(state.squares, round, jnp.concatenate(features, axis=1))
         return SideBySideCode(_filled(codes, [()] * len(features)), squares)
 
@@ -350,12 +350,61 @@ class SideBySide(Bank):
         return zip(self.banks, states, strict=True)
 
     def renewed(self, state: SideBySideState, renewal: Renewal) -> SideBySideState:
-        states = []
-        for i, (bank, own) in enumerate(self._pairs(self._alone(state))):
-            # a place that no bank of the learner has
-            given = renewal._replace(place=renewal.place + (i + 1) * 2**16)
-            states.append(own if bank.first is None else bank.renewed(own, given))
+        """As of the banks alone, but that their least squares are fitted at once."""
+        states = list(self._alone(state))
+        places = [i for i, bank in enumerate(self.banks) if bank.first is not None]
+        learning = tuple(self.banks[i] for i in places)
+        inside = pytree.from_fields(SideBySide, {"banks": learning})
+        # places that no bank of the learner has
+        given = [renewal._replace(place=renewal.place + (i + 1) * 2**16) for i in places]
+        after = inside._learned([states[i] for i in places], given)
+        for i, own in zip(places, after, strict=True):
+            states[i] = own
         return self._together(tuple(states))
+
+    def _learned(self, states: list, renewals: list[Renewal]) -> tuple:
+        """States of banks, all with metrics, that these and then the models are learned for."""
+        pairs = zip(self.banks, states, renewals, strict=True)
+        prepared = [bank.prepared(own, renewal) for bank, own, renewal in pairs]
+        most = max(bank.turns for bank in self.banks)
+
+        def learned(bank: Any, own: Any, given: Renewal, number: Any) -> Any:
+            after = bank.with_metrics(own, bank.learned(own, given, number))
+            return (
+                after
+                if bank.turns in (1, most)
+                else optax.tree.where(number < bank.turns, after, own)
+            )
+
+        first, begun = jnp.zeros((), jnp.int32), []
+        for bank, (own, given, _) in zip(self.banks, prepared, strict=True):
+            # metrics that are learned once need no loop
+            begun.append(learned(bank, own, given, first) if bank.turns == 1 else own)
+
+        def turn(number: jax.Array, states: tuple) -> tuple:
+            each = zip(self.banks, states, prepared, strict=True)
+            learning = tuple(
+                own if bank.turns == 1 else learned(bank, own, given, number)
+                for bank, own, (_, given, _) in each
+            )
+            return self._fitted(learning, *prepared[0][1:])
+
+        return jax.lax.fori_loop(0, most, turn, tuple(begun))
+
+    def _fitted(self, states: tuple, given: Renewal, counts: jax.Array) -> tuple:
+        """States whose models begin anew and learn the sample."""
+        features = [bank.features_of(own, given.X) for bank, own in self._pairs(states)]
+        pairs = list(zip(self.banks, features, strict=True))
+        Z = [_for_rates(Z, rule.num_rates) for bank, Z in pairs for rule in _rules_of(bank)]
+        example = given.y, counts, given.round
+        own = self._together(states)
+        squares = self._squares.fitted(own.squares, jnp.concatenate(Z, axis=1), *example)
+        others = []
+        for (bank, Z), own in zip(pairs, states, strict=True):
+            each = zip(bank.bank.rules, own.bank.rules, strict=True)
+            rules = tuple(r if _is_squares(r) else rule.fitted(r, Z, *example) for rule, r in each)
+            others.append(own._replace(bank=own.bank._replace(rules=rules)))
+        return self._alone(self._together(tuple(others))._replace(squares=squares))
 
     def merged(self, states: SideBySideState, start: PyTree | None) -> SideBySideState:
         began = (None,) * len(self.banks) if start is None else self._alone(start)
@@ -367,6 +416,12 @@ class SideBySide(Bank):
         each = [bank.importances(own) for bank, own in self._pairs(self._alone(state))]
         known = [found for found in each if found is not None]
         return jnp.mean(jnp.stack(known), axis=0) if known else None
+
+
+def _for_rates(Z: jax.Array, num_rates: int) -> jax.Array:
+    """Features (B, R P, 1, M) of the models of a rule, from those (B, P, M) of its kernels."""
+    B, P, M = Z.shape
+    return jnp.broadcast_to(Z[:, None], (B, num_rates, P, M)).reshape(B, -1, 1, M)
 
 
 def _rules_of(bank: Bank) -> list[RLS]:

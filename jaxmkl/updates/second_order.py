@@ -15,7 +15,7 @@ import numpy as np
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._blocks import dots, sum_over_rows
+from jaxmkl._blocks import dots, factor_and_inverse, sum_over_rows
 from jaxmkl._feedback import Feedback
 from jaxmkl._shards import added
 from jaxmkl._types import Number, Numbers, PyTree
@@ -348,7 +348,8 @@ class RLS(Rule):
 
         Where examples are forgotten their counts n_i add up to 1 / (1 - φ) at most, as in a
         stream: c is 1, or what makes them so. In place of I stands (1 + 2 u trace A) I, with A the
-        sum and u the unit of rounding: else rounding alone might make S indefinite.
+        sum and u the unit of rounding: else rounding alone might make S indefinite. Features are
+        (N, P, M), or (N, R, P, M) where each rate has its own.
         """
         dtype, began = Z.dtype, jax.tree.map(jnp.zeros_like, state)
         rates = jnp.zeros((self.num_rates,), dtype)
@@ -359,17 +360,19 @@ class RLS(Rule):
 
         def products(rows: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
             Z, labels, counts = rows
-            weighted = Z * counts[:, None, None]
-            information = jnp.einsum("npm,npl->pml", weighted, Z, precision=_HIGHEST)
-            return information, jnp.einsum("npm,nk->kpm", weighted, labels, precision=_HIGHEST)
+            weighted = Z * counts[:, None, None, None]
+            information = jnp.einsum("nrpm,nrpl->rpml", weighted, Z, precision=_HIGHEST)
+            return information, jnp.einsum("nrpm,nk->krpm", weighted, labels, precision=_HIGHEST)
 
+        Z = Z[:, None] if Z.ndim == 3 else Z
         rows = Z, y.reshape(len(y), -1), counts
         information, towards = sum_over_rows(products, rows, counts > 0)
-        information = share[:, None, None, None] * information[None]
-        trace = jnp.trace(information, axis1=-2, axis2=-1)[..., None, None]
+        information = share[:, None, None, None] * information
+        trace = jnp.sum(diagonal_of(information), axis=-1)[..., None, None]
         ridge = 1.0 + 2.0 * jnp.finfo(dtype).eps * trace
         covariance = _inverse(ridge * jnp.eye(Z.shape[-1], dtype=dtype)[None, None] + information)
-        weights = jnp.einsum("rpml,kpl->krpm", covariance, towards, precision=_HIGHEST)
+        towards = jnp.broadcast_to(towards, (towards.shape[0], *covariance.shape[:-1]))
+        weights = jnp.einsum("rpml,krpl->krpm", covariance, towards, precision=_HIGHEST)
         # of features z/sqrt(λ)
         scale = (share * jnp.sqrt(regularization))[None, :, None, None]
         discount = jnp.ones_like(state.discount)
@@ -433,10 +436,8 @@ def _change(state: RLSState, rows: jax.Array) -> jax.Array:
 
 def _inverse(matrices: jax.Array) -> jax.Array:
     """The inverses of positive definite matrices (..., M, M); NaN where one is not."""
-    factor = jnp.linalg.cholesky(matrices)
-    eye = jnp.broadcast_to(jnp.eye(matrices.shape[-1], dtype=matrices.dtype), matrices.shape)
-    root = jax.lax.linalg.triangular_solve(factor, eye, left_side=True, lower=True)
-    return jnp.matmul(jnp.swapaxes(root, -1, -2), root, precision=_HIGHEST)
+    flat = matrices.reshape(-1, *matrices.shape[-2:])
+    return jax.lax.map(lambda A: factor_and_inverse(A)[1], flat).reshape(matrices.shape)
 
 
 def _symmetric(S: jax.Array) -> jax.Array:
