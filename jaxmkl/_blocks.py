@@ -99,10 +99,11 @@ def sum_over_rows(
     Args:
       function: of ``size`` rows at most, those behind the last padded with zeros.
       rows: leaves (N, ...).
-      used: which rows count (N,); where none in a piece does, it adds nothing.
-      size: rows of a piece.
+      used: which rows count (N,), or how many of the first ones; where none in a piece does, it
+        adds nothing.
+      size: rows of a piece, at most.
     """
-    N = len(used)
+    N = len(jax.tree.leaves(rows)[0])
     pieces = -(-N // size)
     size = -(-N // pieces)  # of equal sizes, so that often none is padded
 
@@ -119,28 +120,30 @@ def sum_over_rows(
 
     first = jax.tree.map(lambda leaf: leaf[:size], rows)
     zeros = jax.tree.map(jnp.zeros_like, jax.eval_shape(function, first))
-    in_pieces = sums_of(padded(used).astype(jnp.float32).reshape(pieces, size).T)
-    last = jnp.max(jnp.where(in_pieces > 0, np.arange(1, pieces + 1, dtype=np.int32), 0))
-    return jax.lax.fori_loop(0, largest_of_runs(last), add, zeros)
+    if used.ndim:
+        in_pieces = sums_of(padded(used).astype(jnp.float32).reshape(pieces, size).T)
+        numbers = np.arange(1, pieces + 1, dtype=np.int32)
+        turns = jnp.max(jnp.where(in_pieces > 0, numbers, 0))
+    else:
+        turns = jax.lax.div(used + (size - 1), jnp.asarray(size, used.dtype))
+    return jax.lax.fori_loop(0, largest_of_runs(turns), add, zeros)
 
 
-def moments_of(X: jax.Array, known: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """How many rows of X (N, D) are ``known`` (N,), their mean (D,) and variance (D,).
+def moments_of(X: jax.Array, number: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The mean and the variance (D,) of the first so many rows of X (N, D).
 
-    All three are one product. The first row, which is known if any is, is taken off before squares
-    are, so that they lose no digits where the mean is large.
+    Both are one product. The first row is taken off before there are squares, so that these lose
+    no digits where the mean is large.
 
-    >>> X, known = jnp.asarray([[1.0], [3.0], [0.0]]), jnp.asarray([True, True, False])
-    >>> moments_of(X, known)
-    (Array(2., dtype=float32), Array([2.], dtype=float32), Array([1.], dtype=float32))
+    >>> X = jnp.asarray([[1.0], [3.0], [7.0]])
+    >>> moments_of(X, jnp.asarray(2))
+    (Array([2.], dtype=float32), Array([1.], dtype=float32))
     """
-    D, here = X.shape[1], known[:, None]
-    apart = jnp.where(here, X - X[:1], 0)
-    sums = sums_of(jnp.concatenate([here.astype(X.dtype), apart, apart**2], axis=1))
-    number = sums[0]
-    means = sums[1:] / jnp.maximum(number, 1)
-    mean, square = means[:D], means[D:]
-    return number, X[0] + mean, jnp.maximum(square - mean**2, 0)
+    known = np.arange(len(X), dtype=np.int32)[:, None] < number
+    apart = jnp.where(known, X - X[:1], 0)
+    sums = sums_of(jnp.concatenate([apart, apart**2], axis=1))
+    mean, square = jnp.split(sums / jnp.maximum(number, 1).astype(X.dtype), 2)
+    return X[0] + mean, jnp.maximum(square - mean**2, 0)
 
 
 @jax.custom_batching.custom_vmap

@@ -81,8 +81,7 @@ class LikelihoodModels(MetricBank):
         X, dtype, diagonal, unit = few.X, few.X.dtype, metric.ndim == 1, few.X.shape[1] ** -0.5
         known = few.known[:, None].astype(dtype)
         y = few.y.reshape(len(X), -1) * known
-        number, *found = sums_of(jnp.concatenate([known, y**2], axis=1))
-        squares = jnp.stack(found)
+        number, squares = few.filled.astype(dtype), sums_of(y**2)
 
         def metric_at(entries: jax.Array) -> jax.Array:
             entries = entries.reshape(metric.shape)

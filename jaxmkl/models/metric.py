@@ -162,9 +162,10 @@ class MetricBank(Bank):
 
     def renewed(self, state: MetricModelsState, renewal: Renewal) -> MetricModelsState:
         given = renewal.sample(self.sample)
-        number, _, variances = moments_of(given.X, given.known)
-        state = state._replace(variances=jnp.where(number > 0, variances, state.variances))
-        each = given.number.astype(number.dtype) / jnp.maximum(number, 1)
+        filled, dtype = given.filled, given.X.dtype
+        _, variances = moments_of(given.X, filled)
+        state = state._replace(variances=jnp.where(filled > 0, variances, state.variances))
+        each = given.number.astype(dtype) / jnp.maximum(filled, 1).astype(dtype)
         counts = jnp.where(given.known, each, 0)
 
         def turn(number: jax.Array, state: MetricModelsState) -> MetricModelsState:
@@ -284,7 +285,7 @@ class MetricModels(MetricBank):
                 found.append(outer_products(by.reshape(-1, D), counts, metric.ndim == 1))
             return tuple(found)
 
-        summed = sum_over_rows(moments, (X, renewal.known.astype(X.dtype)), renewal.known)
+        summed = sum_over_rows(moments, (X, renewal.known.astype(X.dtype)), renewal.filled)
         signs = signs_of(renewal.round, turn, D, X.dtype)
         return tuple(
             metric_of(by_inputs(M, metric), self.power, metric, state.variances, signs)
