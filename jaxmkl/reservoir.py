@@ -49,7 +49,7 @@ class Renewal(NamedTuple):
     @property
     def known(self) -> jax.Array:
         """Which places (N,) hold an example."""
-        return np.arange(len(self.X), dtype=np.int32) < self.filled
+        return jnp.arange(len(self.X), dtype=jnp.int32) < self.filled
 
     @property
     def key(self) -> jax.Array:
