@@ -56,11 +56,12 @@ def dots(a: jax.Array, b: jax.Array) -> jax.Array:
 
 
 def sums_of(rows: jax.Array) -> jax.Array:
-    """The sums (m,) of rows (n, m), as a product with two rows of ones.
+    """The sums (m,) of rows (n, m), as a product with a row of ones and another of zeros.
 
-    XLA's CPU compiler makes three kernels of a sum over thousands, or of a product with one row.
+    XLA's CPU compiler makes three kernels of a sum over thousands, or of a product with one row,
+    and one more of numbers that are all the same.
     """
-    ones = np.ones((2, len(rows)), rows.dtype)
+    ones = np.repeat(np.eye(2, 1, dtype=rows.dtype), len(rows), axis=1)
     return jnp.dot(ones, rows, precision=jax.lax.Precision.HIGHEST)[0]
 
 
@@ -76,7 +77,7 @@ def factor_and_inverse(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
     time that a batch takes on a CPU, whose triangular solves are not made for it.
     """
     factor = jax.lax.linalg.cholesky(matrix, symmetrize_input=False)
-    eye = jnp.eye(len(matrix), dtype=matrix.dtype)
+    eye = np.eye(len(matrix), dtype=matrix.dtype)  # as a constant it takes no kernels
     root = jax.lax.linalg.triangular_solve(factor, eye, left_side=True, lower=True)
     return factor, jnp.dot(root.T, root, precision=jax.lax.Precision.HIGHEST)
 

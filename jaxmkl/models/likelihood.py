@@ -4,6 +4,7 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from jaxmkl import _pytree as pytree
@@ -152,7 +153,7 @@ def evidence(
         M = Z.shape[1]
         information = _dot(Z.T, Z) / ridge
         jitter = 1.0 + 2.0 * unit * sums_of(diagonal_of(information)[:, None])[0]
-        factor, inverse = factor_and_inverse(information + jitter * jnp.eye(M, dtype=Z.dtype))
+        factor, inverse = factor_and_inverse(information + jitter * np.eye(M, dtype=Z.dtype))
         fitted = _dot(inverse, _dot(Z.T, y)) / ridge
         rest = y - _dot(Z, fitted)
         of_features = jnp.concatenate([fitted**2, diagonal_of(inverse)[:, None]], axis=1)

@@ -164,22 +164,25 @@ class MetricBank(Bank):
         given = renewal.sample(self.sample)
         filled, dtype = given.filled, given.X.dtype
         _, variances = moments_of(given.X, filled)
-        state = state._replace(variances=jnp.where(filled > 0, variances, state.variances))
+        before = state._replace(variances=jnp.where(filled > 0, variances, state.variances))
         each = given.number.astype(dtype) / jnp.maximum(filled, 1).astype(dtype)
         counts = jnp.where(given.known, each, 0)
 
-        def turn(number: jax.Array, state: MetricModelsState) -> MetricModelsState:
-            """The state with metrics, and then models, learned once."""
-            metrics = self.learned(state, given, number)
-            features, rules = state.bank
+        def turn(number: jax.Array, carry: tuple) -> tuple:
+            """The metrics and the rules' states, learned once."""
+            features = before.bank.features._replace(metrics=carry[0])
+            own = before._replace(bank=FeatureModelsState(features, carry[1]))
+            metrics = self.learned(own, given, number)
             each = zip(metrics, features.inside, strict=True)
             Z = jnp.concatenate([self.features(own, L, given.X) for L, own in each], axis=1)
-            states = zip(self.bank.rules, rules, strict=True)
-            fitted = tuple(r.fitted(own, Z, given.y, counts, given.round) for r, own in states)
-            bank = FeatureModelsState(features._replace(metrics=metrics), fitted)
-            return state._replace(bank=bank)
+            rules = zip(self.bank.rules, carry[1], strict=True)
+            fitted = (r.fitted(own, Z, given.y, counts, given.round) for r, own in rules)
+            return metrics, tuple(fitted)
 
-        return jax.lax.fori_loop(0, self.turns, turn, state)
+        features, rules = before.bank
+        metrics, rules = jax.lax.fori_loop(0, self.turns, turn, (features.metrics, rules))
+        features = features._replace(metrics=metrics)
+        return before._replace(bank=FeatureModelsState(features, rules))
 
     def importances(self, state: MetricModelsState) -> jax.Array:
         """How much each input matters (D,), of sum 1: the diagonal of L L' over its trace.
@@ -269,7 +272,7 @@ class MetricModels(MetricBank):
         weights = jnp.concatenate(each, axis=1)
         K, R, _, M = weights.shape
         weights = weights.reshape(K, R, S, P, M)
-        shares = jax.vmap(_shares, in_axes=1, out_axes=1)(state.losses.reshape(R, S, P))
+        shares = _shares(state.losses.reshape(R, S, P))
         # squares of the weights of models that diverge may overflow
         weights = jnp.where(shares[None, ..., None] > 0, weights, 0)
 
@@ -294,9 +297,11 @@ class MetricModels(MetricBank):
 
 
 def _shares(losses: jax.Array) -> jax.Array:
-    """p_e ∝ 1 / l_e⁴ over all entries; 0 where a loss is not finite."""
+    """Numbers in proportion to 1 / l_e⁴ (R, S, P), for each metric by itself.
+
+    The largest is 1, as metrics are free of the size; 0 where a loss is not finite.
+    """
     known = jnp.isfinite(losses)
-    smallest = jnp.min(losses, where=known, initial=jnp.inf)
-    ratios = jnp.where(losses > smallest, smallest / jnp.where(losses > 0, losses, 1), 1.0)
-    shares = jnp.where(known, ratios**_STEEP, 0.0)
-    return shares / jnp.sum(shares)
+    least = jnp.min(losses, axis=(0, 2), where=known, initial=jnp.inf, keepdims=True)
+    ratios = jnp.where(losses > least, least / jnp.where(losses > 0, losses, 1), 1.0)
+    return jnp.where(known, ratios**_STEEP, 0.0)
