@@ -92,20 +92,30 @@ def uniform(key: jax.Array, shape: tuple[int, ...], dtype: DTypeLike) -> jax.Arr
     return jax.random.uniform(key, shape, jnp.float32).astype(dtype)
 
 
+# numbers that are worked on at once, rather than in pieces, which take a loop of some ten kernels
+_AT_ONCE = 2**21
+_PIECE = 256  # rows
+
+
 def sum_over_rows(
-    function: Callable[[PyTree], PyTree], rows: PyTree, used: jax.Array, size: int = 256
+    function: Callable[[PyTree], PyTree], rows: PyTree, used: jax.Array, width: int = 0
 ) -> PyTree:
     """The sum of ``function(piece)`` over pieces of the rows, up to the last that is used.
 
+    It is ``function(rows)`` where that takes no more than 2^21 numbers, 8 MiB in single precision.
+
     Args:
-      function: of ``size`` rows at most, those behind the last padded with zeros.
+      function: of rows, of which those that do not count add nothing; in pieces, those behind the
+        last are padded with zeros.
       rows: leaves (N, ...).
-      used: which rows count (N,), or how many of the first ones; where none in a piece does, it
-        adds nothing.
-      size: rows of a piece, at most.
+      used: which rows count (N,), or how many of the first ones.
+      width: how many numbers the function makes of a row, if that is more than the row has.
     """
-    N = len(jax.tree.leaves(rows)[0])
-    pieces = -(-N // size)
+    leaves = jax.tree.leaves(rows)
+    N = len(leaves[0])
+    if max(width * N, sum(leaf.size for leaf in leaves)) <= _AT_ONCE:
+        return function(rows)
+    pieces = -(-N // _PIECE)
     size = -(-N // pieces)  # of equal sizes, so that often none is padded
 
     def padded(leaf: jax.Array) -> jax.Array:

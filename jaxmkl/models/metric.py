@@ -288,7 +288,8 @@ class MetricModels(MetricBank):
                 found.append(outer_products(by.reshape(-1, D), counts, metric.ndim == 1))
             return tuple(found)
 
-        summed = sum_over_rows(moments, (X, renewal.known.astype(X.dtype)), renewal.filled)
+        rows = X, renewal.known.astype(X.dtype)
+        summed = sum_over_rows(moments, rows, renewal.filled, weights.size)
         signs = signs_of(renewal.round, turn, D, X.dtype)
         return tuple(
             metric_of(by_inputs(M, metric), self.power, metric, state.variances, signs)
