@@ -56,11 +56,12 @@ def dots(a: jax.Array, b: jax.Array) -> jax.Array:
 
 
 def sums_of(rows: jax.Array) -> jax.Array:
-    """The sums (m,) of rows (n, m), as a product with two rows of ones.
+    """The sums (m,) of rows (n, m), as a product with a row of ones and another of zeros.
 
-    XLA's CPU compiler makes three kernels of a sum over thousands, or of a product with one row.
+    XLA's CPU compiler makes three kernels of a sum over thousands, or of a product with one row,
+    and one more of numbers that are all the same.
     """
-    ones = np.ones((2, len(rows)), rows.dtype)
+    ones = np.repeat(np.eye(2, 1, dtype=rows.dtype), len(rows), axis=1)
     return jnp.dot(ones, rows, precision=jax.lax.Precision.HIGHEST)[0]
 
 
@@ -76,7 +77,7 @@ def factor_and_inverse(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
     time that a batch takes on a CPU, whose triangular solves are not made for it.
     """
     factor = jax.lax.linalg.cholesky(matrix, symmetrize_input=False)
-    eye = jnp.eye(len(matrix), dtype=matrix.dtype)
+    eye = np.eye(len(matrix), dtype=matrix.dtype)  # as a constant it takes no kernels
     root = jax.lax.linalg.triangular_solve(factor, eye, left_side=True, lower=True)
     return factor, jnp.dot(root.T, root, precision=jax.lax.Precision.HIGHEST)
 
@@ -91,19 +92,30 @@ def uniform(key: jax.Array, shape: tuple[int, ...], dtype: DTypeLike) -> jax.Arr
     return jax.random.uniform(key, shape, jnp.float32).astype(dtype)
 
 
+# numbers that are worked on at once, rather than in pieces, which take a loop of some ten kernels
+_AT_ONCE = 2**21
+_PIECE = 256  # rows
+
+
 def sum_over_rows(
-    function: Callable[[PyTree], PyTree], rows: PyTree, used: jax.Array, size: int = 256
+    function: Callable[[PyTree], PyTree], rows: PyTree, used: jax.Array, width: int = 0
 ) -> PyTree:
     """The sum of ``function(piece)`` over pieces of the rows, up to the last that is used.
 
+    It is ``function(rows)`` where that takes no more than 2^21 numbers, 8 MiB in single precision.
+
     Args:
-      function: of ``size`` rows at most, those behind the last padded with zeros.
+      function: of rows, of which those that do not count add nothing; in pieces, those behind the
+        last are padded with zeros.
       rows: leaves (N, ...).
-      used: which rows count (N,); where none in a piece does, it adds nothing.
-      size: rows of a piece.
+      used: which rows count (N,), or how many of the first ones.
+      width: how many numbers the function makes of a row, if that is more than the row has.
     """
-    N = len(used)
-    pieces = -(-N // size)
+    leaves = jax.tree.leaves(rows)
+    N = len(leaves[0])
+    if max(width * N, sum(leaf.size for leaf in leaves)) <= _AT_ONCE:
+        return function(rows)
+    pieces = -(-N // _PIECE)
     size = -(-N // pieces)  # of equal sizes, so that often none is padded
 
     def padded(leaf: jax.Array) -> jax.Array:
@@ -119,28 +131,30 @@ def sum_over_rows(
 
     first = jax.tree.map(lambda leaf: leaf[:size], rows)
     zeros = jax.tree.map(jnp.zeros_like, jax.eval_shape(function, first))
-    in_pieces = sums_of(padded(used).astype(jnp.float32).reshape(pieces, size).T)
-    last = jnp.max(jnp.where(in_pieces > 0, np.arange(1, pieces + 1, dtype=np.int32), 0))
-    return jax.lax.fori_loop(0, largest_of_runs(last), add, zeros)
+    if used.ndim:
+        in_pieces = sums_of(padded(used).astype(jnp.float32).reshape(pieces, size).T)
+        numbers = np.arange(1, pieces + 1, dtype=np.int32)
+        turns = jnp.max(jnp.where(in_pieces > 0, numbers, 0))
+    else:
+        turns = jax.lax.div(used + (size - 1), jnp.asarray(size, used.dtype))
+    return jax.lax.fori_loop(0, largest_of_runs(turns), add, zeros)
 
 
-def moments_of(X: jax.Array, known: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """How many rows of X (N, D) are ``known`` (N,), their mean (D,) and variance (D,).
+def moments_of(X: jax.Array, number: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The mean and the variance (D,) of the first so many rows of X (N, D).
 
-    All three are one product. The first row, which is known if any is, is taken off before squares
-    are, so that they lose no digits where the mean is large.
+    Both are one product. The first row is taken off before there are squares, so that these lose
+    no digits where the mean is large.
 
-    >>> X, known = jnp.asarray([[1.0], [3.0], [0.0]]), jnp.asarray([True, True, False])
-    >>> moments_of(X, known)
-    (Array(2., dtype=float32), Array([2.], dtype=float32), Array([1.], dtype=float32))
+    >>> X = jnp.asarray([[1.0], [3.0], [7.0]])
+    >>> moments_of(X, jnp.asarray(2))
+    (Array([2.], dtype=float32), Array([1.], dtype=float32))
     """
-    D, here = X.shape[1], known[:, None]
-    apart = jnp.where(here, X - X[:1], 0)
-    sums = sums_of(jnp.concatenate([here.astype(X.dtype), apart, apart**2], axis=1))
-    number = sums[0]
-    means = sums[1:] / jnp.maximum(number, 1)
-    mean, square = means[:D], means[D:]
-    return number, X[0] + mean, jnp.maximum(square - mean**2, 0)
+    known = np.arange(len(X), dtype=np.int32)[:, None] < number
+    apart = jnp.where(known, X - X[:1], 0)
+    sums = sums_of(jnp.concatenate([apart, apart**2], axis=1))
+    mean, square = jnp.split(sums / jnp.maximum(number, 1).astype(X.dtype), 2)
+    return X[0] + mean, jnp.maximum(square - mean**2, 0)
 
 
 @jax.custom_batching.custom_vmap

@@ -11,7 +11,7 @@ import numpy as np
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._blocks import count_on, sums_of
+from jaxmkl._blocks import count_on
 from jaxmkl._hash import hashed, seed_of, uniform_of
 
 
@@ -35,8 +35,8 @@ class Renewal(NamedTuple):
     """Inputs (N, D); zeros where no example lies."""
     y: jax.Array
     """Labels (N,) or, of K outputs, (N, K)."""
-    known: jax.Array
-    """Which places (N,) hold an example; these come first."""
+    filled: jax.Array
+    """How many places hold an example, the first ones, int32."""
     number: jax.Array
     """Of all labelled examples so far, for which these stand, int32."""
     round: jax.Array
@@ -45,6 +45,11 @@ class Renewal(NamedTuple):
     """The typed key of the memory."""
     place: jax.typing.ArrayLike = np.int32(0)
     """That of the bank among those of the learner, an integer."""
+
+    @property
+    def known(self) -> jax.Array:
+        """Which places (N,) hold an example."""
+        return jnp.arange(len(self.X), dtype=jnp.int32) < self.filled
 
     @property
     def key(self) -> jax.Array:
@@ -61,7 +66,7 @@ class Renewal(NamedTuple):
 
         >>> import jax.numpy as jnp
         >>> X, number = jnp.arange(4.0)[:, None], jnp.asarray(3)
-        >>> seen = Renewal(X, X[:, 0], jnp.arange(4) < 3, number, number, jax.random.key(0))
+        >>> seen = Renewal(X, X[:, 0], number, number, number, jax.random.key(0))
         >>> seen.sample(2).y.tolist(), seen.sample(5).known.tolist()
         ([0.0, 1.0], [True, True, True, False, False])
         """
@@ -71,14 +76,13 @@ class Renewal(NamedTuple):
         place = jnp.arange(size, dtype=jnp.int32)
         if size < N:
             # as the product of two int32 would overflow
-            number = sums_of(self.known[:, None].astype(jnp.float32))[0].astype(jnp.int32)
-            over = jnp.maximum(number, size) - size
+            over = jnp.maximum(self.filled, size) - size
             place += (place.astype(jnp.float32) * (over / size)).astype(jnp.int32)
-        rows = jnp.minimum(place, N - 1)
-        known = self.known[rows] & (place < N)
-        X = jnp.where(known[:, None], self.X[rows], 0)
-        y = jnp.where(known.reshape(-1, *(1,) * (self.y.ndim - 1)), self.y[rows], 0)
-        return self._replace(X=X, y=y, known=known)
+        rows, filled = jnp.minimum(place, N - 1), jnp.minimum(self.filled, size)
+        sampled = self._replace(X=self.X[rows], y=self.y[rows], filled=filled)
+        known = sampled.known.reshape(-1, *(1,) * (self.y.ndim - 1))
+        X = jnp.where(sampled.known[:, None], sampled.X, 0)
+        return sampled._replace(X=X, y=jnp.where(known, sampled.y, 0))
 
 
 @pytree.dataclass
@@ -137,7 +141,8 @@ class Reservoir:
     def renewal(self, state: ReservoirState, round: jax.Array) -> Renewal:
         """What banks see of it when a round begins."""
         key, X, y, number = state
-        return Renewal(X, y, self.filled(state), number, round, key)
+        filled = jnp.minimum(number, self.size)
+        return Renewal(X, y, filled, number, round, key)
 
     def draws(self, state: ReservoirState, rounds: jax.Array) -> jax.Array:
         """The random numbers (B, 2) of rounds (B,), in [0, 1): for a block at once."""

@@ -1,7 +1,7 @@
 """Random Fourier features of shift-invariant kernels."""
 
 from collections.abc import Callable
-from functools import cache, reduce
+from functools import cache, partial, reduce
 from typing import Any
 
 import chex
@@ -40,9 +40,9 @@ def _coefficients(function: Callable, degree: int) -> tuple[float, ...]:
     return tuple(near.convert(kind=Polynomial).coef[::-1].tolist())
 
 
-@jax.custom_jvp
-def _sines_of_turns(t: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """sin(2 π t) and cos(2 π t), elementwise, to the rounding of t.
+@partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _sines_of_turns(t: jax.Array, size: float = 1.0) -> tuple[jax.Array, jax.Array]:
+    """sin(2 π t) and cos(2 π t) over a ``size``, elementwise, to the rounding of t.
 
     Phases in turns are brought near 0 by one exact subtraction, whatever their size: with
     q = round(2 t) and s = t - q/2 in [-1/4, 1/4] both are polynomials, times -1 if q is odd.
@@ -55,15 +55,17 @@ def _sines_of_turns(t: jax.Array) -> tuple[jax.Array, jax.Array]:
     degree = 5 if t.dtype == jnp.float32 else 10
 
     def polynomial(of: Callable) -> Any:
+        highest: Any
         highest, *others = _coefficients(of, degree)
-        return reduce(lambda total, c: total * (s * s) + c, others, jnp.full_like(t, highest))
+        return reduce(lambda total, c: total * (s * s) + c, others, highest)
 
-    return sign * s * polynomial(_sinc), sign * polynomial(_cosine)
+    sine, cosine = sign * s * polynomial(_sinc), sign * polynomial(_cosine)
+    return (sine, cosine) if size == 1 else (sine / size, cosine / size)
 
 
 @_sines_of_turns.defjvp
-def _derivative_of_sines(primals: tuple, tangents: tuple) -> tuple:
-    sine, cosine = _sines_of_turns(*primals)
+def _derivative_of_sines(size: float, primals: tuple, tangents: tuple) -> tuple:
+    sine, cosine = _sines_of_turns(*primals, size)
     phase = 2.0 * np.pi * tangents[0]
     return (sine, cosine), (cosine * phase, -sine * phase)
 
@@ -163,11 +165,9 @@ class FourierFeatures(FeatureMap):
         scaled = kernels.frequencies(frequencies)
         P, F, D = scaled.shape
         turns = jnp.dot(X, scaled.reshape(P * F, D).T, precision=HIGHEST)
-        sine, cosine = _sines_of_turns(turns.reshape(-1, P, F))
-        if self.scale == "mean":  # before they are joined, where it takes no pass of its own
-            root = jnp.sqrt(jnp.asarray(F, X.dtype))
-            sine, cosine = sine / root, cosine / root
-        return jnp.concatenate((sine, cosine), axis=-1)
+        # sizes before they are joined, where it takes no pass of its own
+        size = F**0.5 if self.scale == "mean" else 1.0
+        return jnp.concatenate(_sines_of_turns(turns.reshape(-1, P, F), size), axis=-1)
 
     def encode(
         self, state: PyTree, kernels: Kernel, X: jax.Array, round: jax.Array, keys: Any

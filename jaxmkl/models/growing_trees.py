@@ -60,17 +60,17 @@ def inputs_of(seeds: jax.Array, num_inputs: int, wanted: int) -> jax.Array:
     return jax.lax.top_k(uniform_of(draws), wanted)[1].astype(jnp.int32)
 
 
-def whole_numbers(y: jax.Array, present: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Labels y (N, K) as int32, centred, so large that sums of them just do not overflow.
+def whole_numbers(y: jax.Array, number: jax.Array) -> jax.Array:
+    """The first so many labels of y (N, K) as int32, centred, so large that no sum overflows.
 
-    Those that are not ``present`` (N,) get 0; with how many are, int32. As the sizes of N numbers
-    of variance v add up to N sqrt(v) at most, those of an output add up to 2^30, within rounding.
+    Those behind them get 0. As the sizes of n numbers of variance v add up to n sqrt(v) at most,
+    those of an output add up to 2^30, within rounding.
     """
-    number, mean, variance = moments_of(y, present)
-    most = jnp.sqrt(jnp.max(variance)) * jnp.maximum(number, 1)
+    mean, variance = moments_of(y, number)
+    most = jnp.sqrt(jnp.max(variance)) * jnp.maximum(number, 1).astype(y.dtype)
     scale = jnp.where(most > 0, 2.0**30 / jnp.where(most > 0, most, 1), 0)
-    centred = jnp.where(present[:, None], y - mean[None], 0.0)
-    return jnp.round(centred * scale).astype(jnp.int32), number.astype(jnp.int32)
+    present = np.arange(len(y), dtype=np.int32)[:, None] < number
+    return jnp.round(jnp.where(present, y - mean[None], 0) * scale).astype(jnp.int32)
 
 
 class _Growth(NamedTuple):

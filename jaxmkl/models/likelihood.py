@@ -4,6 +4,7 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from jaxmkl import _pytree as pytree
@@ -81,8 +82,7 @@ class LikelihoodModels(MetricBank):
         X, dtype, diagonal, unit = few.X, few.X.dtype, metric.ndim == 1, few.X.shape[1] ** -0.5
         known = few.known[:, None].astype(dtype)
         y = few.y.reshape(len(X), -1) * known
-        number, *found = sums_of(jnp.concatenate([known, y**2], axis=1))
-        squares = jnp.stack(found)
+        number, squares = few.filled.astype(dtype), sums_of(y**2)
 
         def metric_at(entries: jax.Array) -> jax.Array:
             entries = entries.reshape(metric.shape)
@@ -153,7 +153,7 @@ def evidence(
         M = Z.shape[1]
         information = _dot(Z.T, Z) / ridge
         jitter = 1.0 + 2.0 * unit * sums_of(diagonal_of(information)[:, None])[0]
-        factor, inverse = factor_and_inverse(information + jitter * jnp.eye(M, dtype=Z.dtype))
+        factor, inverse = factor_and_inverse(information + jitter * np.eye(M, dtype=Z.dtype))
         fitted = _dot(inverse, _dot(Z.T, y)) / ridge
         rest = y - _dot(Z, fitted)
         of_features = jnp.concatenate([fitted**2, diagonal_of(inverse)[:, None]], axis=1)

@@ -165,15 +165,22 @@ class MetricBank(Bank):
     ) -> tuple[MetricModelsState, Renewal, jax.Array]:
         """What a renewal begins with: the state, the sample, and how often each example counts."""
         given = renewal.sample(self.sample)
-        number, _, variances = moments_of(given.X, given.known)
-        state = state._replace(variances=jnp.where(number > 0, variances, state.variances))
-        each = given.number.astype(number.dtype) / jnp.maximum(number, 1)
+        filled, dtype = given.filled, given.X.dtype
+        _, variances = moments_of(given.X, filled)
+        state = state._replace(variances=jnp.where(filled > 0, variances, state.variances))
+        each = given.number.astype(dtype) / jnp.maximum(filled, 1).astype(dtype)
         return state, given, jnp.where(given.known, each, 0)
 
-    def with_metrics(self, state: MetricModelsState, metrics: tuple) -> MetricModelsState:
-        """The state with other metrics, whose models are still those of the former."""
+    def learned_of(self, state: MetricModelsState) -> tuple[tuple, tuple]:
+        """What a renewal learns: the metrics, and the states of the rules."""
+        return state.metrics, state.bank.rules
+
+    def with_learned(
+        self, state: MetricModelsState, metrics: tuple, rules: tuple
+    ) -> MetricModelsState:
+        """The state with other metrics and rules."""
         features = state.bank.features._replace(metrics=metrics)
-        return state._replace(bank=state.bank._replace(features=features))
+        return state._replace(bank=FeatureModelsState(features, rules))
 
     def features_of(self, state: MetricModelsState, X: jax.Array) -> jax.Array:
         """Features (N, P, M) of rows under all metrics."""
@@ -181,17 +188,19 @@ class MetricBank(Bank):
         return jnp.concatenate([self.features(own, L, X) for L, own in each], axis=1)
 
     def renewed(self, state: MetricModelsState, renewal: Renewal) -> MetricModelsState:
-        state, given, counts = self.prepared(state, renewal)
+        before, given, counts = self.prepared(state, renewal)
 
-        def turn(number: jax.Array, state: MetricModelsState) -> MetricModelsState:
-            """The state with metrics, and then models, learned once."""
-            state = self.with_metrics(state, self.learned(state, given, number))
-            Z = self.features_of(state, given.X)
-            states = zip(self.bank.rules, state.bank.rules, strict=True)
-            rules = tuple(r.fitted(own, Z, given.y, counts, given.round) for r, own in states)
-            return state._replace(bank=state.bank._replace(rules=rules))
+        def turn(number: jax.Array, carry: tuple) -> tuple:
+            """The metrics and the rules' states, learned once."""
+            own = self.with_learned(before, *carry)
+            metrics = self.learned(own, given, number)
+            Z = self.features_of(self.with_learned(before, metrics, carry[1]), given.X)
+            rules = zip(self.bank.rules, carry[1], strict=True)
+            fitted = (r.fitted(own, Z, given.y, counts, given.round) for r, own in rules)
+            return metrics, tuple(fitted)
 
-        return jax.lax.fori_loop(0, self.turns, turn, state)
+        after = jax.lax.fori_loop(0, self.turns, turn, self.learned_of(before))
+        return self.with_learned(before, *after)
 
     def importances(self, state: MetricModelsState) -> jax.Array:
         """How much each input matters (D,), of sum 1: the diagonal of L L' over its trace.
@@ -279,7 +288,7 @@ class MetricModels(MetricBank):
         weights = jnp.concatenate(each, axis=1)
         K, R, _, M = weights.shape
         weights = weights.reshape(K, R, S, P, M)
-        shares = jax.vmap(_shares, in_axes=1, out_axes=1)(state.losses.reshape(R, S, P))
+        shares = _shares(state.losses.reshape(R, S, P))
         # a model that diverged would spoil the products for all, and squares may overflow
         good = (shares[None, ..., None] > 0) & jnp.isfinite(weights)
         weights = jnp.where(good, weights, 0)
@@ -296,7 +305,8 @@ class MetricModels(MetricBank):
                 found.append(outer_products(by.reshape(-1, D), counts, metric.ndim == 1))
             return tuple(found)
 
-        summed = sum_over_rows(moments, (X, renewal.known.astype(X.dtype)), renewal.known)
+        rows = X, renewal.known.astype(X.dtype)
+        summed = sum_over_rows(moments, rows, renewal.filled, weights.size)
         signs = signs_of(renewal.round, turn, D, X.dtype)
         return tuple(
             metric_of(by_inputs(M, metric), self.power, metric, state.variances, signs)
@@ -305,9 +315,11 @@ class MetricModels(MetricBank):
 
 
 def _shares(losses: jax.Array) -> jax.Array:
-    """p_e ∝ 1 / l_e⁴ over all entries; 0 where a loss is not finite."""
+    """Numbers in proportion to 1 / l_e⁴ (R, S, P), for each metric by itself.
+
+    The largest is 1, as metrics are free of the size; 0 where a loss is not finite.
+    """
     known = jnp.isfinite(losses)
-    smallest = jnp.min(losses, where=known, initial=jnp.inf)
-    ratios = jnp.where(losses > smallest, smallest / jnp.where(losses > 0, losses, 1), 1.0)
-    shares = jnp.where(known, ratios**_STEEP, 0.0)
-    return shares / jnp.sum(shares)
+    least = jnp.min(losses, axis=(0, 2), where=known, initial=jnp.inf, keepdims=True)
+    ratios = jnp.where(losses > least, least / jnp.where(losses > 0, losses, 1), 1.0)
+    return jnp.where(known, ratios**_STEEP, 0.0)

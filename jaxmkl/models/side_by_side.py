@@ -364,32 +364,39 @@ class SideBySide(Bank):
 
     def _learned(self, states: list, renewals: list[Renewal]) -> tuple:
         """States of banks, all with metrics, that these and then the models are learned for."""
+        most = max(bank.turns for bank in self.banks)
         pairs = zip(self.banks, states, renewals, strict=True)
         prepared = [bank.prepared(own, renewal) for bank, own, renewal in pairs]
-        most = max(bank.turns for bank in self.banks)
+        before = tuple(own for own, _, _ in prepared)
 
-        def learned(bank: Any, own: Any, given: Renewal, number: Any) -> Any:
-            after = bank.with_metrics(own, bank.learned(own, given, number))
-            return (
-                after
-                if bank.turns in (1, most)
-                else optax.tree.where(number < bank.turns, after, own)
+        def with_learned(learned: tuple) -> tuple:
+            each = zip(self.banks, before, learned, strict=True)
+            return tuple(bank.with_learned(own, *of_bank) for bank, own, of_bank in each)
+
+        def metrics(number: Any, learned: tuple, now: list[bool]) -> tuple:
+            """What is learned with other metrics, of banks whose turn it is."""
+            each = zip(self.banks, with_learned(learned), prepared, learned, now, strict=True)
+            return tuple(
+                (bank.learned(own, given, number), of_bank[1]) if yes else of_bank
+                for bank, own, (_, given, _), of_bank, yes in each
             )
 
-        first, begun = jnp.zeros((), jnp.int32), []
-        for bank, (own, given, _) in zip(self.banks, prepared, strict=True):
-            # metrics that are learned once need no loop
-            begun.append(learned(bank, own, given, first) if bank.turns == 1 else own)
+        # metrics that are learned once need no loop
+        once = [bank.turns == 1 for bank in self.banks]
+        begun = tuple(bank.learned_of(own) for bank, own in self._pairs(before))
+        begun = metrics(jnp.zeros((), jnp.int32), begun, once)
 
-        def turn(number: jax.Array, states: tuple) -> tuple:
-            each = zip(self.banks, states, prepared, strict=True)
-            learning = tuple(
-                own if bank.turns == 1 else learned(bank, own, given, number)
-                for bank, own, (_, given, _) in each
+        def turn(number: jax.Array, learned: tuple) -> tuple:
+            after = metrics(number, learned, [not yes for yes in once])
+            pairs = zip(self.banks, after, learned, strict=True)
+            after = tuple(
+                own if bank.turns in (1, most) else optax.tree.where(number < bank.turns, own, old)
+                for bank, own, old in pairs
             )
-            return self._fitted(learning, *prepared[0][1:])
+            fitted = self._fitted(with_learned(after), *prepared[0][1:])
+            return tuple(bank.learned_of(own) for bank, own in self._pairs(fitted))
 
-        return jax.lax.fori_loop(0, most, turn, tuple(begun))
+        return with_learned(jax.lax.fori_loop(0, most, turn, begun))
 
     def _fitted(self, states: tuple, given: Renewal, counts: jax.Array) -> tuple:
         """States whose models begin anew and learn the sample."""
@@ -403,7 +410,7 @@ class SideBySide(Bank):
         for (bank, Z), own in zip(pairs, states, strict=True):
             each = zip(bank.bank.rules, own.bank.rules, strict=True)
             rules = tuple(r if _is_squares(r) else rule.fitted(r, Z, *example) for rule, r in each)
-            others.append(own._replace(bank=own.bank._replace(rules=rules)))
+            others.append(bank.with_learned(own, own.metrics, rules))
         return self._alone(self._together(tuple(others))._replace(squares=squares))
 
     def merged(self, states: SideBySideState, start: PyTree | None) -> SideBySideState:

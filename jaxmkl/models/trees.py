@@ -168,11 +168,11 @@ class TreeModels(Bank):
         """New trees, and the means and counts of their leaves."""
         T, N, K = state.means.shape
         given = renewal.sample(N)
-        inside, y = given.known, given.y.reshape(-1, K)
-        seeds, (labels, number) = seeds_of(given.seed, T), whole_numbers(y, inside)
+        number, y = given.filled, given.y.reshape(-1, K)
+        seeds, labels = seeds_of(given.seed, T), whole_numbers(y, number)
         trees, leaf = grown(seeds, given.X, labels, number, self.depth, self.max_inputs)
         counted = jnp.pad(y, ((0, 0), (0, 1)), constant_values=1)
-        of_leaves = counted, jnp.where(inside[None], leaf, N), number
+        of_leaves = counted, jnp.where(given.known[None], leaf, N), number
         # GPUs add several numbers to one place in any order
         sums = jax.lax.platform_dependent(*of_leaves, cpu=_sums_at_once, default=_sums_in_order)
         counts = sums[:, :, K:]
