@@ -7,7 +7,7 @@ from jaxmkl.streaming import _engine
 
 def plans(learner, block_size=16):
     """Of a CPU, and of an accelerator."""
-    plan = _engine.plan_of("run", learner, block_size, everything)._replace(fused=False)
+    plan = _engine.plan_of("run", learner, block_size, everything)
     return plan, plan._replace(platform="gpu")
 
 

@@ -22,7 +22,7 @@ from marks import long, quick
 from trees import assert_close, everything
 
 import jaxmkl
-from experiments.bench.launches import PALLAS, kernels_a_round
+from experiments.bench.launches import kernels_a_round
 from jaxmkl import _devices, design, wrappers
 from jaxmkl.streaming import _engine, _spread, checks, run
 
@@ -68,7 +68,7 @@ drivers = importlib.import_module(run.__module__)
 def plan_of(learner):
     """That of a driver on an accelerator."""
     plan = _engine.plan_of("run", learner, None, drivers.without_info)
-    return plan._replace(fused=False, platform="gpu")
+    return plan._replace(platform="gpu")
 
 
 def solver(choose, *shape):
@@ -270,7 +270,7 @@ def test_what_a_block_works_out_at_its_end_is_that_of_its_rounds():
     plan = _engine.plan_of("run", learner, 8, everything)
     given = learner, learner.init(jax.random.key(1), 3), _engine.Rows(X, y)
     state, outputs = _engine.run_rows(*given, plan=plan)
-    there, found = _engine.run_rows(*given, plan=plan._replace(fused=False, platform="gpu"))
+    there, found = _engine.run_rows(*given, plan=plan._replace(platform="gpu"))
     assert 20 < state.nonfinite == there.nonfinite < 50
     assert jnp.isfinite(found.loss[:2]).all()
     assert jnp.isnan(found.loss[7])
@@ -424,76 +424,6 @@ def test_learners_begin_and_run(platform, name):
     if platform == "cuda":
         found = kernels_a_round(text, plan.block_size)
         assert found == pytest.approx(KERNELS[name][not OLDER], rel=0.05)
-
-
-#: Kernels a block of 256 rounds, the codes among them, where its rounds are one.
-FUSED = {"raker": 23, "omkl_aks": 28, "amkl": 24, "amkl_aks": 29}
-
-
-#: Kernels for GPUs are Triton's, as long as JAX has that.
-TRITON = pytest.mark.filterwarnings("ignore:The Pallas Triton backend is deprecated")
-
-
-def fused_on(platform, learner):
-    """The plan with the rounds of a block in one kernel."""
-    plan = plan_of(learner)._replace(fused=True, platform=platform)
-    if platform == "tpu":
-        return plan
-    with of_kind(platform):
-        return plan.on(device(platform))
-
-
-@TRITON
-@pytest.mark.accelerators
-@pytest.mark.parametrize("name", FUSED)
-@pytest.mark.parametrize("platform", PLATFORMS)
-def test_rounds_are_one_kernel(platform, name):
-    device(platform)
-    learner = jaxmkl.LEARNERS[name]()
-    plan = fused_on(platform, learner)
-    text = compiled(platform, *one_stream(learner, plan)).as_text()
-    assert len(PALLAS.findall(text)) == 1
-    if platform == "cuda":
-        found = kernels_a_round(text, plan.block_size)
-        assert found == pytest.approx(FUSED[name] / plan.block_size, rel=0.1)
-        assert found < KERNELS[name][0] / 20
-
-
-#: Other losses, queries, selections and rules whose rounds are one kernel.
-VARIANTS = {
-    "huber, relative": lambda: jaxmkl.amkl_aks(loss="huber", relative=True),
-    "logistic, margin": lambda: jaxmkl.raker(loss="logistic", query=jaxmkl.query.Margin(0.1)),
-    "hinge, rate": lambda: jaxmkl.raker(loss="hinge", query=jaxmkl.query.Rate(0.1)),
-    "pinball, sampled": lambda: jaxmkl.raker(loss="pinball", select=jaxmkl.select.Sampled()),
-    "normalized": lambda: jaxmkl.MKL(
-        jaxmkl.models.FeatureModels(
-            jaxmkl.kernels.two_decades(), jaxmkl.updates.NormalizedOGD(loss="epsilon_insensitive")
-        )
-    ),
-    "a budget of labels": lambda: jaxmkl.label_budget(jaxmkl.amkl(), 100),
-    "many features": lambda: jaxmkl.amkl_aks(num_features=500),
-}
-
-
-@TRITON
-@pytest.mark.accelerators
-@pytest.mark.parametrize("name", long(["huber, relative"], VARIANTS))
-@pytest.mark.parametrize("platform", PLATFORMS)
-def test_rounds_of_variants_are_one_kernel(platform, name):
-    device(platform)
-    learner = VARIANTS[name]()
-    compiled(platform, *one_stream(learner, fused_on(platform, learner)))
-
-
-@TRITON
-@pytest.mark.accelerators
-@pytest.mark.parametrize("seeds", [32, 1024])
-@pytest.mark.parametrize("name", long(["amkl_aks"], FUSED))
-@pytest.mark.parametrize("platform", PLATFORMS)
-def test_rounds_of_many_seeds_are_one_kernel(platform, name, seeds):
-    device(platform)
-    learner = jaxmkl.LEARNERS[name]()
-    compiled(platform, *many(seeds, learner, fused_on(platform, learner), MEMORY[platform]))
 
 
 @pytest.mark.accelerators

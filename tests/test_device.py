@@ -97,45 +97,6 @@ def test_runs_go_on_and_side_by_side_bit_for_bit(name):
 
 
 GAUSSIANS = jaxmkl.Gaussian((0.3, 1.0, 3.0))
-FUSED = {
-    "raker": jaxmkl.raker,
-    "omkl_aks": jaxmkl.omkl_aks,
-    "amkl": jaxmkl.amkl,
-    "amkl_aks": jaxmkl.amkl_aks,
-    "three kernels": lambda: jaxmkl.amkl_aks(
-        GAUSSIANS, num_features=5, tolerance=0.01, max_skips=3, hedge_rate=3.0
-    ),
-    "one kernel": lambda: jaxmkl.raker(jaxmkl.Gaussian(1.0), num_features=5),
-    "huber, relative": lambda: jaxmkl.amkl_aks(loss="huber", relative=True),
-    "logistic, margin": lambda: jaxmkl.raker(loss="logistic", query=jaxmkl.query.Margin(0.1)),
-    "pinball, sampled": lambda: jaxmkl.raker(loss="pinball", select=jaxmkl.select.Sampled()),
-    "many features": lambda: jaxmkl.amkl_aks(num_features=200),
-}
-
-
-@pytest.mark.parametrize("name", FUSED)
-def test_rounds_in_one_kernel_are_those_of_the_scan(name):
-    """Also where a label is missing."""
-    learner = FUSED[name]()
-    X, y = examples(learner)
-    y[33] = np.nan
-    state = learner.init(jax.random.key(0), D)
-    fused, scanned = (
-        next(jaxmkl.stream(learner, state, [(X, y)], record=everything, gaps=True, fused=form))
-        for form in (True, False)
-    )
-    assert_close(fused, scanned)
-
-
-@pytest.mark.parametrize("name", ["raker", "amkl_aks"])
-def test_many_runs_in_one_kernel_each_are_those_of_the_scan(name):
-    learner = FUSED[name]()
-    X, y = examples(learner)
-    keys = jax.random.split(jax.random.key(1), 300)
-    fused = jaxmkl.run_many(learner, keys, X, y, record=everything, fused=True)[1]
-    scanned = jaxmkl.run_many(learner, keys, X, y, record=everything)[1]
-    close = np.isclose(fused.prediction, scanned.prediction, rtol=1e-3, atol=1e-3)
-    assert close.mean() > 0.999
 
 
 def test_a_state_moves_between_devices(tmp_path):

@@ -84,7 +84,7 @@ def test_blocks_of_accelerators_count_the_same_rounds():
     learner, y = raker(1.6), np.where(np.arange(T) == 6, np.nan, LABELS)
     plan = _engine.plan_of("run", learner, 8, everything)
     given = learner, begin(learner), _engine.Rows(jnp.asarray(X), jnp.asarray(y))
-    for form in (plan, plan._replace(fused=False, platform="gpu")):
+    for form in (plan, plan._replace(platform="gpu")):
         assert int(_engine.run_rows(*given, plan=form)[0].nonfinite) == counted(y, 1.6) > 1
 
 
@@ -185,7 +185,7 @@ def test_a_perceptron_beyond_the_square_root_of_its_rounds_is_counted():
 @pytest.mark.slow
 def test_blocks_of_accelerators_count_classes_by_the_round_they_are_in():
     learner = doubling(jaxmkl.Gaussian(1.0), jaxmkl.aggregate.Uniform())
-    plan = _engine.plan_of("run", learner, 8, everything)._replace(fused=False)
+    plan = _engine.plan_of("run", learner, 8, everything)
     rows = _engine.Rows(jnp.asarray(ROWS), jnp.asarray(SIGNS, jnp.float32))
     numbers = [
         int(_engine.run_rows(learner, begin(learner), rows, plan=form)[0].nonfinite)

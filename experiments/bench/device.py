@@ -14,7 +14,7 @@ from jaxmkl.evaluate import Row
 from ..evaluate import keys_of
 from ..report import Report
 from .launches import kernels_a_round
-from .supports import orders_at_once, orders_in_kernels
+from .supports import orders_at_once
 from .timing import figures, measured
 
 SEEDS = (1, 32, 1024)
@@ -32,8 +32,6 @@ EXAMPLES = {
     "multitask": 256,
 }
 TIMES_MORE = 8
-# Those that an accelerator plays in both forms: a scan over rounds, and a kernel for each block.
-FUSED = "raker", "amkl_aks"
 
 
 def learners() -> dict[str, jaxmkl.Learner]:
@@ -83,13 +81,12 @@ def run(report: Report) -> None:
     for name, learner in learners().items():
         T = EXAMPLES[name] * more
         data = jax.device_put(examples(name, learner, T))
-        forms = {name: orders_at_once}
-        if name in FUSED and not on_cpu:
-            forms[f"{name}, fused"] = orders_in_kernels
         # an order for each seed, or all runs of a learner without random numbers would be the same
         calls = {
-            form if S == 1 else f"{form}, {S} seeds": (play, (learner, keys_of(S), *data))
-            for form, play in forms.items()
+            name if S == 1 else f"{name}, {S} seeds": (
+                orders_at_once,
+                (learner, keys_of(S), *data),
+            )
             for S in SEEDS
         }
         report.say(f"{name}: {T} examples")

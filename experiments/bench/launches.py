@@ -15,10 +15,6 @@ COMPUTATION = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) [^\n]*\{\n(.*?)^\}", re.M | 
 OPERATION = re.compile(r"^\s+(?:ROOT )?%?[\w.\-]+ = (?:\(.*?\)|\S+) ([\w\-]+)\((.*)$", re.M)
 # the loop over a block's rounds is right inside that over blocks
 OF_ROUNDS = re.compile(r'op_name="[^"]*while/body/((closed_call|eval_jaxpr)/)?while"')
-# a kernel of Pallas, which has the loop over a block's rounds inside
-PALLAS = re.compile(
-    r'custom_call_target="(__gpu\$xla\.gpu\.triton|triton_kernel_call|tpu_custom_call)"'
-)
 
 
 def computations(text: str) -> dict[str, Operations]:
@@ -95,28 +91,19 @@ def loops(found: Mapping[str, Operations]) -> Iterator[tuple[str, int, str]]:
 def kernels_a_round(text: str, block_size: int) -> float:
     """Return how many kernels a round of a stream launches, given the program's text.
 
-    Where the rounds of a block are one kernel, that is a share of all kernels of the block, those
-    that encode it among them.
-
     Args:
         text: of a program of :func:`jaxmkl.run`, or of another driver, as it is compiled.
         block_size: the rounds of a block.
 
     Raises:
-        ValueError: if there is no loop over the rounds of a block, nor one kernel for them.
+        ValueError: if there is no loop over the rounds of a block.
     """
     found = computations(text)
-    if PALLAS.search(text):
-        inside = {name for name, body in found.items() if any(PALLAS.search(r) for _, r in body)}
-        of_loops = [
-            kernels(found, body) / block_size for *_, body in loops(found) if body in inside
-        ]
-    else:
-        of_loops = [
-            turns * kernels(found, body) / block_size
-            for rest, turns, body in loops(found)
-            if OF_ROUNDS.search(rest) and block_size % turns == 0
-        ]
+    of_loops = [
+        turns * kernels(found, body) / block_size
+        for rest, turns, body in loops(found)
+        if OF_ROUNDS.search(rest) and block_size % turns == 0
+    ]
     if not of_loops:
         raise ValueError(f"the program must have a loop over the rounds of blocks of {block_size}")
     return max(of_loops)

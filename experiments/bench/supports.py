@@ -69,16 +69,14 @@ def of_two_classes(name: str) -> Data:
 
 
 def _orders(
-    learner: jaxmkl.Learner, keys: jax.Array, X: jax.Array, y: jax.Array, fused: bool = False
+    learner: jaxmkl.Learner, keys: jax.Array, X: jax.Array, y: jax.Array
 ) -> tuple[jax.Array, jax.Array | None]:
     """Return the predictions of runs of all keys, each in its own order, and their supports."""
-    states, outputs = jaxmkl.run_many(learner, keys, X, y, fused=fused)
+    states, outputs = jaxmkl.run_many(learner, keys, X, y)
     return outputs.prediction, num_supports(learner, states)
 
 
 orders_at_once = jax.jit(_orders)
-# the rounds of a block are one kernel
-orders_in_kernels = jax.jit(partial(_orders, fused=True))
 
 
 def call_of(case: Case, options: Options) -> tuple[str, tuple]:

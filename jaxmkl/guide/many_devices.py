@@ -84,7 +84,6 @@ order for each seed, so many microseconds an example and seed:
 
     seeds                     1      32   1,024
     raker                   5.5    0.17   0.018
-    raker, fused            1.9   0.080   0.015
     raker, on the CPU       6.4     3.3     3.1
     spa                      12           0.072
     spa, on the CPU          17     7.2     6.9
@@ -119,69 +118,6 @@ differs otherwise:
   tried with these.
 - ``XLA_FLAGS=--xla_gpu_enable_command_buffer=+WHILE,+CONDITIONAL``, which makes one CUDA graph of
   a stream, won nothing: 6.5 µs a round of ``raker`` for 5.9, 10.9 of ``spa`` for 11.8.
-
-### Rounds in one kernel
-
-The rounds of a block can be one kernel, with the loop inside and the state in registers or VMEM.
-It is written in Pallas, whose compilers are Triton for GPUs, NVIDIA's from Ampere on, and Mosaic
-for TPUs. It is never the default, as JAX gives Triton up, but asked for by ``fused=True``. It is
-for learners of first order on random features with one output and one step size: ``raker``,
-``omkl_aks``, ``amkl``, ``amkl_aks`` and compositions of such parts, under any of their losses:
-
->>> state = learner.init(jax.random.key(8), num_inputs=3)
->>> state, outputs = jaxmkl.run(learner, state, X[0], X[0, :, 0], fused=True)
-
-The kernel plays the learner's own round, operation by operation, so the result is that of the
-scan, to rounding: queries, selections, refused examples and counters too. An H100 begins so many
-kernels for a block of 256 rounds, those that encode the block among them:
-
-    learner     rounds of the scan      the whole block with fused=True
-    raker           800                     23
-    omkl_aks      1,632                     28
-    amkl          1,248                     24
-    amkl_aks      2,240                     29
-
-Other learners are refused with the operation that has no form in the kernel. An H200 took, of 20
-inputs and one stream, so many microseconds a round:
-
-    learner                     scan    fused
-    raker                        5.9      2.1
-    omkl_aks                     9.2      4.0
-    amkl_aks                      12      3.8
-    raker, 200 features          7.8      4.0
-    amkl_aks, 200 features        14      7.4
-    raker, 500 features          7.3       12
-    raker, 64 kernels            6.0      3.2
-    raker, 256 kernels           6.6       22
-
-So the scan is faster where a row has more than some 8,192 numbers, kernels times twice the
-features. Consider that
-
-- it was run on one kind of device alone, an H200, where all recipes that have it, several losses,
-  queries and selections, and both precisions gave what the scan gives. On a TPU it was compiled,
-  but never run.
-- JAX 0.11 and later say that Triton's part of Pallas will be removed from them. With a version
-  that makes no kernel for the device, a run is refused with what JAX says.
-- it pays for one stream, or for as many runs side by side as a GPU has multiprocessors and some
-  times more. A TPU takes the runs of one kernel in turn, where the scan advances them together.
-- Triton has sizes that are powers of two, so the codes of a block take up to four times the room.
-- it has no derivatives, and on a CPU, where it is interpreted, it is slower than the scan.
-
-``python -m experiments bench --device`` shows, for 1, 32 and 1,024 seeds, the time of an example
-and seed beside the kernels that a round begins and the memory that the program needs, on whatever
-device there is. If a round takes much longer than its kernels take to begin, the device computes
-or moves data.
-
-The tests compile every recipe and every solver of :mod:`jaxmkl.design` for an H100 and for a
-TPU v5e, and count the kernels of a round. They need no such device, only the compilers:
-
-    pip install -e ".[accelerators]"
-    export JAX_PLATFORMS=cpu
-    pytest -n 2 --dist=load -m "accelerators and not endless" tests/test_accelerators.py
-
-With ``-m accelerators`` they compile the largest programs too, which take minutes each. On a
-machine with a device ``pytest -m device tests/test_device.py`` compares it with the CPU: every
-recipe in both precisions, runs that go on and side by side, kernels of blocks, solvers.
 
 ## Several processes
 

@@ -1,7 +1,7 @@
 """The engine of all drivers: a scan over blocks of rows, and streams padded to few lengths."""
 
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -36,43 +36,12 @@ class Plan(NamedTuple):
     block_size: int
     record: Record
     delay: int = 0
-    fused: bool = False
-    """Whether the rounds of a block are one kernel."""
     platform: str = "cpu"
     """That of the device. On others than a CPU each kernel takes a while to begin."""
 
     def on(self, device: jax.Device) -> "Plan":
-        """The plan on a device.
-
-        Raises:
-          ValueError: for rounds in one kernel where JAX makes no kernels for the device.
-        """
-        if self.fused and device.platform != "cpu":
-            said = _refused_by_jax(device, device.platform)
-            wanted = f"fused must be False on {device.device_kind}, for which JAX"
-            text = f"{wanted} {jax.__version__} makes no kernels of Pallas ({said}); got True"
-            refuse_unless(said is None, text)
+        """The plan on a device."""
         return self._replace(platform=device.platform)
-
-
-@cache
-def _refused_by_jax(device: jax.Device, platform: str) -> str | None:
-    """Return what JAX says if it makes no kernels of a platform for a device, or else None.
-
-    Later versions are to come without Triton, whose kernels are for NVIDIA's GPUs from Ampere on.
-    """
-    try:
-        from jaxmkl.streaming._kernel import scan_in_kernel
-
-        def rounds(x: jax.Array) -> PyTree:
-            once, both = (lambda s, x: (s + x, s)), (lambda *both: both)
-            return scan_in_kernel(once, x[0], x, both, platform)
-
-        home = jax.sharding.SingleDeviceSharding(device)
-        jax.jit(rounds).lower(jax.ShapeDtypeStruct((4,), np.float32, sharding=home))
-    except Exception as error:  # whatever one without it raises, or a warning that is to be one
-        return f"{type(error).__name__}: {error}".splitlines()[0]
-    return None
 
 
 def plan_of(
@@ -81,22 +50,19 @@ def plan_of(
     block_size: int | None,
     record: Record,
     delay: int = 0,
-    fused: bool = False,
 ) -> Plan:
     """Check these arguments of a driver; the learner may take smaller blocks.
 
     Raises:
-      ValueError: for a block size below 1, a negative delay, ``fused`` that is no boolean, or
-        a ``record`` that is no function.
+      ValueError: for a block size below 1, a negative delay, or a ``record`` that is no function.
     """
     size = learner.preferred_block_size if block_size is None else block_size
     good = isinstance(size, int | np.integer) and size >= 1
     refuse_unless(good, f"block_size must be an integer of at least 1; got {size!r}")
     delay = pytree.as_count(driver, "delay", delay, minimum=0)
-    refuse_unless(isinstance(fused, bool), f"fused must be True or False; got {fused!r}")
     text = f"record must be a function of a round's jaxmkl.Output; got {record!r}"
     refuse_unless(callable(record), text)
-    return Plan(learner.fit_block_size(int(size)), record, delay, fused=fused)
+    return Plan(learner.fit_block_size(int(size)), record, delay)
 
 
 class Rows(NamedTuple):
@@ -149,7 +115,7 @@ def scan_rows(
         X, y, present = rows.at(positions, dtype)
         codes = learner.encode(state, X)
         examples = codes, y, present
-        if plan.platform == "cpu" and not plan.fused:
+        if plan.platform == "cpu":
             state, recorded = jax.lax.scan(one, state, examples)
             return state, codes, recorded
 
@@ -160,16 +126,10 @@ def scan_rows(
             state, outputs = learner.judge(state, left, y)
             return state, jax.vmap(plan.record)(outputs)
 
-        if plan.fused:
-            from jaxmkl.streaming import _kernel  # Pallas takes a while
-
-            found = _kernel.scan_in_kernel(unjudged, state, examples, judged, plan.platform)
-        else:
-            begun, then = learner.packed(state), partial(judged, state)
-            together = _rounds_a_turn(one, begun, examples)
-            after, left = scan_in_few_arrays(unjudged, begun, examples, then, together)
-            found = learner.unpacked(after, codes), left
-        state, recorded = judged(*found)
+        begun, then = learner.packed(state), partial(judged, state)
+        together = _rounds_a_turn(one, begun, examples)
+        after, left = scan_in_few_arrays(unjudged, begun, examples, then, together)
+        state, recorded = judged(learner.unpacked(after, codes), left)
         return state, codes, recorded
 
     def block(state: PyTree, number: Any) -> tuple[PyTree, PyTree]:

@@ -78,7 +78,6 @@ def run_fleet(
     block_size: int | None = None,
     record: Record = without_info,
     delay: int = 0,
-    fused: bool = False,
     mesh: Mesh | None = None,
 ) -> tuple[PyTree, PyTree]:
     """Run many small learners, each over a stream of its own, in one compiled call.
@@ -104,7 +103,7 @@ def run_fleet(
         default T.
       block_size: examples per block, by default 32 or the learner's period, and no more than T
         asks for; changes speed alone. Give one to have the same bits wherever streams are cut.
-      record, delay, fused: as in :func:`jaxmkl.run`.
+      record, delay: as in :func:`jaxmkl.run`.
       mesh: as in :func:`jaxmkl.run_many`; without one, streams are shared out as the states are.
 
     Returns:
@@ -136,7 +135,7 @@ def run_fleet(
     T = X.shape[1]
     if block_size is None:
         block_size = min(learner.period or _BLOCK, _room_for(T))
-    plan = plan_of("run_fleet", learner, block_size, record, delay, fused)
+    plan = plan_of("run_fleet", learner, block_size, record, delay)
     traced = checks.is_traced(learner, states, X, y, lengths)
     sharding = None if traced else sharding
     given = learner, states, X, y, lengths

@@ -126,7 +126,6 @@ def run(
     block_size: int | None = None,
     record: Record = without_info,
     delay: int = 0,
-    fused: bool = False,
 ) -> tuple[PyTree, PyTree]:
     """Run a learner over a stream, one example after the other, in one compiled call.
 
@@ -162,9 +161,6 @@ def run(
       delay: N, rounds after which a label is known, an integer of at least 0: see
         :func:`jaxmkl.wrappers.delayed`. Labels that are due after the last round are
         learned at the end of the run, so the state is the learner's own.
-      fused: whether the rounds of a block are one kernel, for learners of first order on random
-        features, as :func:`jaxmkl.raker`, on a GPU or TPU: see :mod:`jaxmkl.guide.many_devices`.
-        On a CPU JAX interprets the kernel, for tests. Such a run has no derivatives.
 
     Returns:
       The state after the stream, and the records with leading axis T: by default an ``Output``
@@ -174,8 +170,7 @@ def run(
     Raises:
       ValueError: for what is no learner or not its state, shapes that do not fit, no example,
         NaN or infinite values, labels that are not the learner's classes, words where a state is
-        continued, a negative delay, or ``fused`` for a learner whose rounds are not for one
-        kernel, or on a device for which this version of JAX makes none.
+        continued, or a negative delay.
 
     Warns:
       RuntimeWarning: when the learner diverges (``state.nonfinite`` counts the rounds): a model's
@@ -198,7 +193,7 @@ def run(
     traced = checks.is_traced(learner, state, X, y)
     D = learner.num_inputs(state)
     X, y = checks.check_examples(learner, X, y, D, dtype, later=not traced, round=state.round)
-    plan = plan_of("run", learner, block_size, record, delay, fused)
+    plan = plan_of("run", learner, block_size, record, delay)
     if traced:
         X, y = X.astype(dtype), y.astype(dtype)
         plan = plan.on(device_of(state))
@@ -218,7 +213,6 @@ def run_many(
     block_size: int | None = None,
     record: Record = without_info,
     delay: int = 0,
-    fused: bool = False,
     mesh: Mesh | None = None,
 ) -> tuple[PyTree, PyTree]:
     """Run a learner over a stream once for each key, in one call.
@@ -235,7 +229,7 @@ def run_many(
       learner: any learner.
       keys: typed PRNG keys (S,), as from ``jax.random.split``. Where they lie on several devices
         in equal parts, the runs are shared out likewise.
-      X, y, block_size, record, delay, fused: as in :func:`run`.
+      X, y, block_size, record, delay: as in :func:`run`.
       permute: whether each run has its own order of the examples, that of :func:`permutations`.
       mesh: a ``jax.sharding.Mesh`` among whose devices the runs are shared out, whatever their
         number, also those of several processes (:mod:`jaxmkl.guide.many_devices`). While they
@@ -261,7 +255,7 @@ def run_many(
     dtype = jax.dtypes.canonicalize_dtype(X.dtype if X.dtype == jnp.float64 else jnp.float32)
     traced, D = checks.is_traced(learner, keys, X, y), X.shape[1] if X.ndim == 2 else 0
     X, y = checks.check_examples(learner, X, y, D, dtype, later=not traced)
-    plan = plan_of("run_many", learner, block_size, record, delay, fused)
+    plan = plan_of("run_many", learner, block_size, record, delay)
     sharding = _spread.sharding_of("run_many", mesh, keys)
     examples = X, y, dtype
     if traced:
@@ -275,7 +269,7 @@ def run_many(
     program = partial(_run_many, plan=plan, permute=permute, room=room)
     if traced:
         return program(shared, keys, sharding=None)
-    whole = bool(delay) or fused or sharding is not None or is_spread((X, y, keys))
+    whole = bool(delay) or sharding is not None or is_spread((X, y, keys))
     if whole or plan.platform != "cpu" or not (len(keys) and X.shape[0]):
         runs = _spread.played(program, sharding, shared, keys)
     else:
@@ -293,7 +287,6 @@ def stream(
     block_size: int | None = None,
     record: Record = without_info,
     gaps: bool = False,
-    fused: bool = False,
 ) -> Iterator[tuple[PyTree, PyTree]]:
     """Run a learner over chunks that come from anywhere, in constant memory.
 
@@ -306,7 +299,7 @@ def stream(
     too, keeps what is due from one chunk to the next.
 
     Args:
-      learner, state, block_size, record, fused: as in :func:`run`.
+      learner, state, block_size, record: as in :func:`run`.
       chunks: pairs (X, y), as in :func:`run`.
       gaps: whether labels may be missing, as NaN, None or masked: such an example is predicted
         and not learned, and counted among the invalid ones if its label was asked for.
@@ -326,7 +319,7 @@ def stream(
     110 (20,)
     """
     checks.check_arguments("stream", learner, state)
-    pushed = Stream(learner, block_size=block_size, record=record, gaps=gaps, fused=fused)
+    pushed = Stream(learner, block_size=block_size, record=record, gaps=gaps)
     for chunk in chunks:
         if not isinstance(chunk, tuple | list) or len(chunk) != 2:
             given = f"{type(chunk).__name__} of shape {np.shape(chunk)}"
@@ -344,7 +337,7 @@ class Stream:
     length that segments are padded to, and the meaning of labels in words.
 
     Args:
-      learner, block_size, record, gaps, fused: as in :func:`stream`.
+      learner, block_size, record, gaps: as in :func:`stream`.
 
     >>> import jaxmkl
     >>> learner, X = jaxmkl.raker(), jax.random.normal(jax.random.key(1), (110, 2))
@@ -363,10 +356,9 @@ class Stream:
         block_size: int | None = None,
         record: Record = without_info,
         gaps: bool = False,
-        fused: bool = False,
     ) -> None:
         self.learner = learner
-        self._plan = plan_of("stream", learner, block_size, record, fused=fused)
+        self._plan = plan_of("stream", learner, block_size, record)
         self._gaps = gaps
         self._chunks = self._room = self._fullest = 0
         self._classes: tuple | None = None

@@ -14,7 +14,6 @@ import pytest
 import jaxmkl
 from contract import crossings
 from jaxmkl import features, kernels, models, optimizers, query, updates, wrappers
-from jaxmkl.streaming import _engine, _kernel
 from jaxmkl.testing import check_learner
 
 SMALL_PROGRAMS = True
@@ -288,30 +287,6 @@ def test_keeps_the_contract(name):
         double = jax.enable_x64(dtype is np.float64)
         with double, jax.numpy_dtype_promotion("strict"):
             jax.eval_shape(played, np.asarray(X, dtype), np.asarray(y, dtype))
-
-
-#: Learners whose rounds can be one kernel; arrays in that for GPUs are padded. All are held
-#: against the scan beside the kernel (``test_fused.py``).
-FUSED = [
-    *itertools.product(("raker", "omkl_aks", "amkl", "amkl_aks"), ("gpu", "tpu")),
-    ("label_budget of amkl", "gpu"),
-    ("kernel_ogd", "gpu"),
-]
-
-
-@pytest.mark.endless
-@pytest.mark.parametrize(("fused", "platform"), FUSED)
-def test_rounds_in_one_kernel_keep_the_contract(fused, platform, monkeypatch):
-    """As JAX interprets the kernels of these platforms."""
-    monkeypatch.setattr(_kernel, "_options", lambda *_: {"interpret": True})
-    monkeypatch.setattr(
-        _engine.Plan,
-        "on",
-        lambda plan, device: plan._replace(fused=True, platform=platform),
-    )
-    learner = learner_of(fused)
-    check_learner(learner, examples=stream(learner), block_sizes=(16, 7))
-    jax.clear_caches()
 
 
 def test_learner_is_differentiable(kind):
