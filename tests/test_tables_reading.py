@@ -259,6 +259,12 @@ def test_long_cells(size, write):
     long = "x" * size
     _, frame = frame_of(write(f'a,b\n"{long}",1\n"{long},\n{long}",2\n'))
     assert frame["a"].to_list() == [long, f"{long},\n{long}"]
+    # also in the first line, whether it is a row or a header
+    rows = write(f'{long},1\n"{long}",2\n')
+    assert frame_of(rows, header=False)[1]["column_1"].to_list() == [long, long]
+    with refused(match="the first line must name the columns; it looks like a row"):
+        open_table(write(f"{long},1\n{long},2\n"))
+    assert frame_of(write(f"{long},b\n3,1\n"))[1].columns == [long, "b"]
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
