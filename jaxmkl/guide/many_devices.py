@@ -6,7 +6,8 @@ of the runs, and no device waits for another until they are done.
 
 ## Seeds over devices
 
-A mesh names the devices. Each executes a part of the runs, whose number is arbitrary:
+A mesh names the devices. Each device executes a part of the runs, and there may be any number of
+runs:
 
 >>> import jax, jax.numpy as jnp, jaxmkl
 >>> mesh = jax.make_mesh((jax.device_count(),), ("runs",))
@@ -79,8 +80,8 @@ does the rest. Devices exchange values in every round, so this saves memory, but
 Everything here runs where the arrays are: on a GPU or TPU, if JAX has one. There a round takes as
 long as its kernels take to begin, some 1.5 µs each, and not as long as their arithmetic. So one
 stream is about as fast as on a CPU, and many runs or streams side by side take hardly longer than
-one. An H200 and eight cores of the processor beside it took, with JAX 0.11.2, 20 inputs and an
-order for each seed, so many microseconds an example and seed:
+one. These are microseconds an example and seed, on an H200 and on eight cores of the processor
+beside it, with JAX 0.11.2, 20 inputs and an order of its own for each seed:
 
     seeds                     1      32   1,024
     raker                   5.5    0.17   0.018
@@ -95,45 +96,46 @@ Results are those of a CPU to rounding: every recipe was compared there, in doub
 differs otherwise:
 
 - A turn of the loop over rounds has up to eight rounds, which the compiler joins to fewer kernels.
-  A run may therefore round in another way than on a CPU. An H100 begins 3.1 kernels a round of
+  A run may therefore round otherwise than on a CPU. An H100 begins 3.1 kernels a round of
   ``raker``, 7.25 of ``spa``, 11.75 of ``multitask``, 17 of ``oks_sil``, 19.5 of
   ``expert_mkl(banks="fixed")`` and 49 of the default.
 - Least squares on features, mixtures and stacks, ``multitask`` and ``oks_sil`` have a form of
-  their own there, in which arrays of the state lie side by side during a block, so that fewer
-  passes do more. The table above is older: ``oks_sil`` began 27.5 kernels a round then, and
-  ``expert_mkl`` with the fixed bank 34.5. A learner of one's own may do so by ``packed`` and
-  ``unpacked`` of :class:`jaxmkl.Learner`, as may a bank, a rule or an aggregate.
-- What a state, or the record of a round, has of few numbers is written as one array.
-- Losses, what is recorded and counts of divergence are worked out once a block.
-- As many runs of :func:`jaxmkl.run_many` or :func:`jaxmkl.run_fleet` advance side by side as
-  hold an eighth of the device's memory with their states and the codes of a block; others follow
+  their own there: arrays of the state lie side by side during a block, so that a round has fewer
+  kernels. The table above is older: ``oks_sil`` began 27.5 kernels a round then, and
+  ``expert_mkl`` with the fixed bank 34.5. A learner, a bank, a rule or an aggregate of your own
+  has such a form if it defines ``packed`` and ``unpacked`` of :class:`jaxmkl.Learner`.
+- Small arrays of a state, and of the record of a round, are written as one array.
+- Losses, what is recorded and counts of divergence are computed once a block.
+- Runs of :func:`jaxmkl.run_many` or :func:`jaxmkl.run_fleet` advance side by side as long as their
+  states and the codes of a block take at most an eighth of the device's memory. The others follow
   in turn.
 - All matrix products are at full precision. TF32 and bfloat16 are not used.
-- Examples that lie on the device stay there. A call waits for it once, at its end: only then bad
-  values are refused, and what the learner met is warned of.
-- To compile takes longer than on a CPU: 6 to 10 s for ``raker``, some 10 s each for ``spa``,
-  ``oks_sil`` and ``expert_mkl(banks="fixed")``. 1,024 seeds of ``omkc_dd`` and of ``multitask``
-  were not compiled after two minutes, where 32 took 10 s. XLA was at single fusions then, which it
-  seems to compile by Triton too, to see what is faster.
+- Examples that lie on the device stay there. A call waits for the device once, at its end. Only
+  then are bad values refused and warnings given.
+- Compilation takes longer than on a CPU: 6 to 10 s for ``raker``, some 10 s each for ``spa``,
+  ``oks_sil`` and ``expert_mkl(banks="fixed")``. 32 seeds of ``omkc_dd`` and of ``multitask`` took
+  10 s, but 1,024 were not compiled after two minutes. XLA was then at work on single fusions,
+  which it seems to compile by Triton as well, to see which is faster.
   ``XLA_FLAGS=--xla_gpu_experimental_enable_fusion_autotuner=false`` leaves that out; it was not
-  tried with these.
-- ``XLA_FLAGS=--xla_gpu_enable_command_buffer=+WHILE,+CONDITIONAL``, which makes one CUDA graph of
-  a stream, won nothing: 6.5 µs a round of ``raker`` for 5.9, 10.9 of ``spa`` for 11.8.
+  tried with these learners.
+- ``XLA_FLAGS=--xla_gpu_enable_command_buffer=+WHILE,+CONDITIONAL`` makes one CUDA graph of a
+  stream. It gains little: a round of ``raker`` took 6.5 µs instead of 5.9, and one of ``spa`` 10.9
+  instead of 11.8.
 
 ### Rounds in one kernel
 
 The rounds of a block can be one kernel, with the loop inside and the state in registers or VMEM.
 It is written in Pallas, whose compilers are Triton for GPUs, NVIDIA's from Ampere on, and Mosaic
-for TPUs. It is never the default, as JAX gives Triton up, but asked for by ``fused=True``. It is
-for learners of first order on random features with one output and one step size: ``raker``,
+for TPUs. It is never the default, because JAX is giving Triton up; ``fused=True`` asks for it. It
+is for learners of first order on random features with one output and one step size: ``raker``,
 ``omkl_aks``, ``amkl``, ``amkl_aks`` and compositions of such parts, under any of their losses:
 
 >>> state = learner.init(jax.random.key(8), num_inputs=3)
 >>> state, outputs = jaxmkl.run(learner, state, X[0], X[0, :, 0], fused=True)
 
 The kernel plays the learner's own round, operation by operation, so the result is that of the
-scan, to rounding: queries, selections, refused examples and counters too. An H100 begins so many
-kernels for a block of 256 rounds, those that encode the block among them:
+scan, to rounding: queries, selections, refused examples and counters too. An H100 begins these
+numbers of kernels for a block of 256 rounds, including those that encode the block:
 
     learner     rounds of the scan      the whole block with fused=True
     raker           800                     23
@@ -141,8 +143,8 @@ kernels for a block of 256 rounds, those that encode the block among them:
     amkl          1,248                     24
     amkl_aks      2,240                     29
 
-Other learners are refused with the operation that has no form in the kernel. An H200 took, of 20
-inputs and one stream, so many microseconds a round:
+Other learners are refused, and the message names the operation that has no form in the kernel.
+These are microseconds a round on an H200, for one stream of 20 inputs:
 
     learner                     scan    fused
     raker                        5.9      2.1
@@ -155,22 +157,23 @@ inputs and one stream, so many microseconds a round:
     raker, 256 kernels           6.6       22
 
 So the scan is faster where a row has more than some 8,192 numbers, kernels times twice the
-features. Consider that
+features. There are limits:
 
-- it was run on one kind of device alone, an H200, where all recipes that have it, several losses,
-  queries and selections, and both precisions gave what the scan gives. On a TPU it was compiled,
-  but never run.
-- JAX 0.11 and later say that Triton's part of Pallas will be removed from them. With a version
-  that makes no kernel for the device, a run is refused with what JAX says.
-- it pays for one stream, or for as many runs side by side as a GPU has multiprocessors and some
-  times more. A TPU takes the runs of one kernel in turn, where the scan advances them together.
-- Triton has sizes that are powers of two, so the codes of a block take up to four times the room.
-- it has no derivatives, and on a CPU, where it is interpreted, it is slower than the scan.
+- The kernel was run on one kind of device only, an H200. There all recipes that have it, several
+  losses, queries and selections, and both precisions gave what the scan gives. On a TPU it was
+  compiled, but never run.
+- JAX 0.11 and later say that Triton's part of Pallas will be removed. With a version that makes no
+  kernel for the device, a run is refused with the message of JAX.
+- The kernel pays for one stream, or for runs side by side up to a few times the number of the
+  GPU's multiprocessors. A TPU takes the runs of one kernel in turn, while the scan advances them
+  together.
+- Triton's sizes are powers of two, so the codes of a block take up to four times the room.
+- The kernel has no derivatives. On a CPU it is interpreted, and slower than the scan.
 
-``python -m experiments bench --device`` shows, for 1, 32 and 1,024 seeds, the time of an example
-and seed beside the kernels that a round begins and the memory that the program needs, on whatever
-device there is. If a round takes much longer than its kernels take to begin, the device computes
-or moves data.
+On whatever device there is, ``python -m experiments bench --device`` shows for 1, 32 and 1,024
+seeds the time of an example and seed, the kernels that a round begins, and the memory that the
+program needs. If a round takes much longer than its kernels take to begin, the device is busy
+computing or moving data.
 
 The tests compile every recipe and every solver of :mod:`jaxmkl.design` for an H100 and for a
 TPU v5e, and count the kernels of a round. They need no such device, only the compilers:
@@ -188,8 +191,8 @@ recipe in both precisions, runs that go on and side by side, kernels of blocks, 
 On several machines JAX runs as several processes, each of which executes the same program and owns
 its devices; :func:`jax.distributed.initialize` connects them, and ``jax.devices()`` then lists all
 devices. All this is part of JAX, and a mesh over all devices is an ordinary mesh. Each process
-passes the same arguments. Results may lie on devices of other processes: ``process_allgather`` of
-JAX collects them. The tests run this program:
+passes the same arguments. Results may lie on devices of other processes; JAX's
+``process_allgather`` collects them. The tests run this program:
 
 ```python
 import sys
