@@ -45,6 +45,13 @@ def reading_options(add: Any) -> None:
         help=f"limit of a line of text (default: {LONGEST_LINE})")  # fmt: skip
 
 
+def bad_rows(add: Any, one_more: str) -> None:
+    """Add the option that says how many rows may be skipped, and what ``one_more`` does."""
+    add("--bad-rows", type=natural, default=0, metavar="N", help="skip up to N rows that cannot "
+        "be read, because a cell or class does not fit its column, there are too many or too few "
+        f"cells, or the text is not UTF-8 (default: 0); {one_more}")  # fmt: skip
+
+
 def reading(given: Namespace) -> dict[str, Any]:
     """The arguments of :func:`jaxmkl.tables.open_table` that were given."""
     return {name: getattr(given, name) for name in ("names", "header", "missing", "longest_line")}

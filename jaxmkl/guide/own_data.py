@@ -169,7 +169,9 @@ from any iterator, and :class:`jaxmkl.streaming.Checkpoints` keeps the last two 
 rows before it are played and written, the status is 2, and the last line says how to go on. A row
 cannot be read if a cell or class does not fit its column, or if the line has another number of
 cells, is not UTF-8 or has a wrong quote. ``--bad-rows N`` skips up to N such rows, which the JSON
-file lists as ``bad_rows``.
+file lists as ``bad_rows``. ``jaxmkl predict`` refuses such a row; with ``--bad-rows N`` it leaves
+out up to N of them, and names them. ``ask`` and ``select`` need the whole table, and refuse it
+until the row is mended.
 
 **What is written.** No command writes a file that it reads, by whatever name. For files of text
 (``--predictions``, ``--json``, ``--report``, ``--out``) ``-`` is standard output; messages then go
