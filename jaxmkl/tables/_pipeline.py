@@ -38,13 +38,15 @@ class SkippedRows(UserWarning):
     Args:
       numbers: those of their lines or rows.
 
-    >>> print(SkippedRows([3, 17]))
+    >>> print(SkippedRows([3]), SkippedRows([3, 17]), sep="\\n")
+    1 row that cannot be read was skipped: 3
     2 rows that cannot be read were skipped: 3, 17
     """
 
     def __init__(self, numbers: Sequence[int]) -> None:
-        found = shown([*numbers], 20)
-        super().__init__(f"{len(numbers):,} rows that cannot be read were skipped: {found}")
+        one = len(numbers) == 1
+        were = "row that cannot be read was" if one else "rows that cannot be read were"
+        super().__init__(f"{len(numbers):,} {were} skipped: {shown([*numbers], 20)}")
         self.numbers = numbers
 
 
