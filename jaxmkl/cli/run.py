@@ -55,20 +55,21 @@ def add_to(commands: Any) -> None:
     add("--set", type=setting, action="append", default=[], metavar="NAME=VALUE",
         help="a learner's argument; may be given several times")  # fmt: skip
     add("--labels", type=options.share, metavar="RATE", help="the share of rows whose "
-        "label to ask for; those without one count")  # fmt: skip
+        "label is asked for; rows without a label count")  # fmt: skip
     add("--density", action="store_true", help="predict a density of each number, around the "
-        "same prediction, and score it: log score, CRPS, intervals of 90 %%; adds about the time "
-        "of raker")  # fmt: skip
-    add("--delay", type=options.natural, default=0, metavar="N", help="delay of labels, in rows")
+        "same prediction, and score it by the log score, the CRPS and intervals of 90 %%; takes "
+        "about the time of raker more")  # fmt: skip
+    add("--delay", type=options.natural, default=0, metavar="N", help="number of rows after which "
+        "a label is known")  # fmt: skip
     add("--seeds", type=options.count, default=1, metavar="N", help="runs of each learner")
     add("--skip", type=options.natural, default=0, metavar="N", help="rows to skip at the start")
     options.bad_rows(add, "one more ends the run, and what was played is written")
     add("--save", type=Path, metavar="PIPELINE", help="save the learner with the least error")
     add("--from", dest="from_", type=Path, metavar="PIPELINE", help="continue a saved pipeline")
     add("--predictions", type=Path, metavar="OUT", help="write the predictions, as CSV; - is "
-        "standard output here, for --json and for --report")  # fmt: skip
-    add("--checkpoint", type=Path, metavar="FILE", help="save the run there, and resume "
-        "it if it is started again, whatever stopped it")  # fmt: skip
+        "standard output, here and for --json and --report")  # fmt: skip
+    add("--checkpoint", type=Path, metavar="FILE", help="save the run in FILE; the same "
+        "command then resumes it, whatever stopped it")  # fmt: skip
     add("--every", type=options.interval, metavar="N|Nm", help="rows, or minutes such as 5m, "
         "between checkpoints (default: 5m)")  # fmt: skip
     add("--json", type=Path, metavar="OUT", help="write figures and curves")
