@@ -101,7 +101,7 @@ def _refuse_above(name: str, before: int, text: Sequence[str], first: int, heade
     what = "a comment" if line[:1] in ("#", "%") else "a title"
     top = before + header
     found = f"is {what}, {line[:60]!r}, and the table begins in line {top}"
-    advice = f"leave out the lines above (tail -n +{top} FILE | jaxmkl run -)"
+    advice = f"leave out the lines above (tail -n +{top} FILE > OTHER)"
     raise ValueError(f"{name}, line {before + first}: {found}; {advice}")
 
 
