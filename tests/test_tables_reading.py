@@ -281,6 +281,14 @@ def test_a_line_without_an_end(pack, start, write, monkeypatch):
         open_table(path, longest_line=0)
 
 
+@pytest.mark.slow
+def test_no_command_takes_a_line_of_more_than_64_mib(write, capsys):
+    path = str(write(gzip.compress(b"a,b\n1," + b"2" * (66 << 20) + b"\n3,4\n", 1), "t.gz"))
+    for line in (["run", path], ["select", path, "--num", "1"], ["ask", path, "--jsonl"]):
+        assert main(line) == 2
+        assert "line 2: is longer than 64 MiB (--longest-line" in capsys.readouterr().err
+
+
 def test_a_quote_without_an_end_does_not_take_all(write):
     path = write('a,b\n1,"' + "2,3\n" * 2**19 + '"\n')
     with refused(
