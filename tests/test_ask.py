@@ -6,6 +6,7 @@ import json
 import random
 import re
 import sys
+from argparse import Namespace
 from functools import partial
 from pathlib import Path
 
@@ -391,6 +392,16 @@ def test_many_classes_are_typed(session):
 
 
 SMALL = ("--learner", "raker", "--set", "num_features=3", "--jsonl")
+
+
+def test_labels_are_written_where_the_help_says(capsys):
+    with pytest.raises(SystemExit):
+        main(["ask", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "--out LABELS default: FILE.labels.csv, with --pool POOL.labels.csv;" in said
+    for file, pool, wanted in (("a/f.csv", None, "a/f"), ("f.csv", "b/p.arrow", "b/p")):
+        given = Namespace(file=file, pool=pool, out=None)
+        assert ask._out(given) == Path(f"{wanted}.labels.csv")
 
 
 @pytest.mark.slow

@@ -8,13 +8,23 @@ import json
 import os
 import sys
 
+import jax
 import numpy as np
 import pytest
 from test_kept import assert_same, command, flowers, outcome, stopped  # noqa: F401 (a fixture)
 
 import jaxmkl
 from jaxmkl.cli import main
-from jaxmkl.tables import source
+from jaxmkl.tables import (
+    Columns,
+    Pipeline,
+    RefusedRows,
+    SkippedRows,
+    _pipeline,
+    open_table,
+    save_pipeline,
+    source,
+)
 
 SMALL_PROGRAMS = True
 ONE = ["--seeds", "1"]
@@ -295,6 +305,51 @@ def spoilt(path, lines=LINES, packed=True):
     text = "".join(lines.get(i, row) for i, row in enumerate(rows)).encode("latin1")
     path.write_bytes(gzip.compress(text) if packed else text)
     return good
+
+
+def test_predict_skips_rows_that_cannot_be_read(tmp_path, monkeypatch, capsys):
+    """Those of cells and those of lines, from a file, packed, and through a pipe."""
+    monkeypatch.setattr(_pipeline, "AT_ONCE", 4)  # all four rows of some chunks are bad
+    lines = [f"{i % 5}.5,{'st'[i % 2]},{i % 3}" for i in range(40)]
+    clean = tmp_path / "clean.csv"
+    clean.write_text("\n".join(["a,kind,y", *lines]))
+    with contextlib.closing(open_table(clean)) as table:
+        columns = Columns.decide(next(table.chunks(100)), "y", "regression")
+    learner = jaxmkl.raker(jaxmkl.Gaussian(1.0), num_features=2)
+    state = learner.init(jax.random.key(0), len(columns.features))
+    model = Pipeline(learner, state, columns, columns.init())
+    save_pipeline(path := tmp_path / "model", model)
+    assert main(["predict", str(path), str(clean)]) == 0
+    good = capsys.readouterr().out.splitlines(keepends=True)
+    bad = {3: "tall,s,1", 5: "1", 6: "1,s,2,3", 7: "\udcff,s,1", 8: '"1,s,1', 30: "1e30,t,2"}
+    text = "\n".join(["a,kind,y", *(bad.get(i, line) for i, line in enumerate(lines, 1))])
+    content = text.encode(errors="surrogateescape")
+    (tmp_path / "bad.csv").write_bytes(content)
+    (tmp_path / "bad.csv.gz").write_bytes(gzip.compress(content))
+    out = tmp_path / "out.csv"
+    for given in (tmp_path / "bad.csv", tmp_path / "bad.csv.gz", "-"):
+
+        def predict(*options, given=given):
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+            return main(["predict", str(path), str(given), *options]), *capsys.readouterr()
+
+        status, _, said = predict()
+        assert status == 2
+        assert "line 4, column 'a': 'tall' is not a number" in said
+        assert said.endswith("; or skip such rows with --bad-rows 1\n")
+        status, found, said = predict("--bad-rows", "6")
+        assert (status, found) == (0, "".join(np.delete(good, [*bad])))
+        assert said.endswith("6 rows that cannot be read were skipped: 4, 6, 7, 8, 9, 31\n")
+        status, _, said = predict("--bad-rows", "5", "--out", str(out))
+        assert status == 2
+        assert not out.exists()
+        assert "line 31, column 'a'" in said
+    with pytest.warns(SkippedRows, match="6 rows .* 31"):
+        chunks = [chunk for chunk, _ in model.predictions(tmp_path / "bad.csv", most_bad=6)]
+    numbers = [number for chunk in chunks for number in chunk.numbers]
+    assert numbers == [i + 1 for i in range(1, 41) if i not in bad]
+    with pytest.raises(RefusedRows, match="row 2, column 'a': 'tall' is not a number"):
+        model.predict({"a": ["1", "tall"], "kind": ["s", "t"]})
 
 
 @pytest.mark.slow

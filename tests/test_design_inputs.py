@@ -129,6 +129,18 @@ def test_bad_weights_are_refused_by_name(method: str, start: Any) -> None:
         call(method, good(), initial_weights=start)
 
 
+def test_lists_of_tracers_are_told_how_to_be_stacked() -> None:
+    for name in ("gram", "features"):
+
+        def chosen(K: jax.Array, name: str = name) -> jax.Array:
+            return design.ted(**{name: [*K]}, num_points=2).ranking
+
+        with pytest.raises(
+            ValueError, match=rf"{name} must be an array .* jax.numpy.stack\({name}"
+        ):
+            jax.jit(chosen)(good())
+
+
 def test_random_refuses_by_name() -> None:
     key = jax.random.key(0)
     with pytest.raises(ValueError, match="random: num_points must be an integer from 1 to 4"):

@@ -107,7 +107,8 @@ def check_numbers(data, frame):
 
 def check_csv(content, data, frame):
     check_numbers(data, frame)
-    separator, number = separator_of(content.decode("utf-8-sig"), ",;\t|"), None
+    lines = list(io.StringIO(content.decode("utf-8-sig"), newline=""))
+    separator, number = separator_of(lines, ",;\t|"), None
     with contextlib.suppress(pl.exceptions.PolarsError):
         expected = pl.read_csv(content, separator=separator, infer_schema=False)
         number = len(expected.filter(~pl.all_horizontal(pl.all().is_null())))

@@ -78,3 +78,13 @@ def test_what_is_private_is_imported_by_its_own_package_alone():
             if parts[0] in ("jaxmkl", "experiments") and owner and not within(module, owner):
                 entered.add(f"{module} imports {name}")
     assert not entered
+
+
+def test_the_first_ten_minutes_are_short_and_linked():
+    pages = sorted((ROOT / "jaxmkl/guide").glob("first_*.py"))
+    assert len(pages) == 4
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert len(readme.splitlines()) <= 150
+    for page in pages:
+        assert f"({page.relative_to(ROOT).as_posix()})" in readme
+        assert len(page.read_text("utf-8").splitlines()) <= 40

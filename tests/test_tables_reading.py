@@ -259,6 +259,12 @@ def test_long_cells(size, write):
     long = "x" * size
     _, frame = frame_of(write(f'a,b\n"{long}",1\n"{long},\n{long}",2\n'))
     assert frame["a"].to_list() == [long, f"{long},\n{long}"]
+    # also in the first line, whether it is a row or a header
+    rows = write(f'{long},1\n"{long}",2\n')
+    assert frame_of(rows, header=False)[1]["column_1"].to_list() == [long, long]
+    with refused(match="the first line must name the columns; it looks like a row"):
+        open_table(write(f"{long},1\n{long},2\n"))
+    assert frame_of(write(f"{long},b\n3,1\n"))[1].columns == [long, "b"]
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
@@ -273,6 +279,14 @@ def test_a_line_without_an_end(pack, start, write, monkeypatch):
             first(source, longest_line=2)
     with refused(match=r"longest_line must be a number of MiB above 0; got 0"):
         open_table(path, longest_line=0)
+
+
+@pytest.mark.slow
+def test_no_command_takes_a_line_of_more_than_64_mib(write, capsys):
+    path = str(write(gzip.compress(b"a,b\n1," + b"2" * (66 << 20) + b"\n3,4\n", 1), "t.gz"))
+    for line in (["run", path], ["select", path, "--num", "1"], ["ask", path, "--jsonl"]):
+        assert main(line) == 2
+        assert "line 2: is longer than 64 MiB (--longest-line" in capsys.readouterr().err
 
 
 def test_a_quote_without_an_end_does_not_take_all(write):

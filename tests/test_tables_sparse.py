@@ -1,9 +1,11 @@
 """Sparse formats know their columns from the pipeline, and what a row does not name is zero."""
 
+import dataclasses
 import io
 import sys
 from contextlib import closing
 
+import jax
 import numpy as np
 import pytest
 import scipy.sparse
@@ -69,6 +71,9 @@ def test_indices_that_come_late_in_a_pipe(tmp_path, monkeypatch):
     pipeline = pipeline_of(open_table(dumped(tmp_path / "a", TRAIN, LABELS)))
     late = dumped(tmp_path / "b", np.r_[NARROW, TRAIN], np.r_[LABELS[:20], LABELS])
     monkeypatch.setattr(_libsvm, "AT_ONCE", 10)
+    state = pipeline.learner.init(jax.random.key(0), 7)
+    known = dataclasses.replace(pipeline, state=state)
+    assert known.predict(piped(monkeypatch, late)).tolist() == known.predict(late).tolist()
     wanted = np.r_[NARROW, TRAIN]
     assert_array_equal(inputs(pipeline, piped(monkeypatch, late)), wanted)
     assert_array_equal(inputs(pipeline, late), wanted)

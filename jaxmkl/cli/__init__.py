@@ -9,13 +9,13 @@
     jaxmkl select FILE       choose the rows of a table to label first
     jaxmkl info PIPELINE     describe a pipeline
 
-``jaxmkl COMMAND --help`` has the options. ``-`` is standard input, or standard output for a file
+``jaxmkl COMMAND --help`` lists the options. ``-`` is standard input, or standard output for a file
 of text. No command writes a file that it reads. The exit status is 0 on success, 1 if a file could
-not be written or the device failed, 2 for a request that cannot be met, 130 or 143 after an
+not be written or the device failed, 2 for a request that cannot be met, and 130 or 143 after an
 interrupt.
 
-Cells are written to CSV files as they are: one that begins with =, +, - or @ is a formula to a
-spreadsheet, so import columns of text as text there.
+Cells are written to CSV files unchanged. A spreadsheet takes a cell that begins with =, +, - or @
+for a formula, so import columns of text as text there.
 """
 
 import contextlib

@@ -9,36 +9,38 @@
     jaxmkl ask PIPELINE --pool pool.csv --save NEW
                                  the same with a pipeline that run or ask saved
 
-Labels that the table already has are learned before the first question; a pipeline is assumed to
-know them. The target is the column named by ``--target``, else the one named target, y, label or
-class, else a new column, ``label``. Its classes are those that occur in the table, or
+Labels that the table already has are learned before the first question, but a pipeline is assumed
+to have learned them. The target is the column named by ``--target``, else the one named target, y,
+label or class, else a new column, ``label``. Its classes are those that occur in the table, or
 ``--classes``; ``--task regression`` says that labels are numbers where the table has none yet.
 
 **How many.** ``--budget N`` limits the number of questions, ``--rate R`` their share of the rows
 without a label; with neither, all of these rows are asked for. A question counts when it is asked,
 whether or not an answer comes. If rows are asked for in the order of a table, the questions are
-spread over the table at a rate (``jaxmkl.query.Rate``). From a pool, each question takes the row
-whose label is worth most at that moment; while more than 4,096 rows are left, it takes the best of
-4,096 that are drawn at random.
+spread over the table at a rate (``jaxmkl.query.Rate``). If rows come from a pool, each question
+takes the row whose label is worth most at that moment. While more than 4,096 rows are left, it is
+the best of 4,096 that are drawn at random.
 
 **A person** sees a row, what the learner predicts and how sure it is, and answers with one key
 (the prompt lists them), or, if labels are numbers or there are more than nine classes, by typing
 the answer and Enter. ``s`` skips the row, ``u`` undoes the last answer, ``q`` quits.
 
 **What is kept.** Each question and answer is appended to ``LABELS.journal`` and is on the disk
-before the next one is shown; the same command resumes from there on another day, however it ended.
-It may then be given another learner, rate or budget, which learns the same answers; the table, the
-target and a PIPELINE must be the same as at the beginning. At the end of a session LABELS is
-written (``--out``; by default the table that is asked about, FILE or with ``--pool`` POOL, with
-``.labels.csv`` in place of its extension): it holds the rows that have a label by now, as a table
-that ``jaxmkl run`` reads. With ``--save``, the pipeline is written too.
+before the next one is shown. However a session ended, the same command resumes it on another day.
+The learner, the rate and the budget may then be others; a new learner learns the same answers. The
+table, the target and a PIPELINE must be the same as at the beginning.
+
+At the end of a session LABELS is written, a table of the rows that have a label by now, which
+``jaxmkl run`` reads. ``--out`` names it; by default it is the table that is asked about (POOL, or
+FILE without one) with ``.labels.csv`` in place of its extension. With ``--save``, the pipeline is
+written, too.
 
 **A process** (``--jsonl``) reads one question per line and writes its answers, possibly late and
 in any order; at most ``--ahead`` questions wait at the same time:
 
     out  {"item": 17, "row": {"height": 2.5}, "prediction": "tree",
-          "probabilities": {"tree": 0.7, "bush": 0.3}}      of numbers "radius": nine of ten are
-                                                            that near; null before the first
+          "probabilities": {"tree": 0.7, "bush": 0.3}}      for numbers "radius" instead: 9 of 10
+                                                            are that near; null before the first
     in   {"item": 17, "label": "tree"}        or   {"item": 17, "skip": true}
     out  {"item": 17, "kept": "tree"}         on the disk, and learned
          {"item": 17, "skipped": true}
@@ -92,7 +94,7 @@ def add_to(commands: Any) -> None:
     add = parser.add_argument
     add("file", metavar="FILE|PIPELINE", help="a table, the output of select for the pool, or a "
         "pipeline")  # fmt: skip
-    add("--pool", metavar="POOL", help="a table whose rows are asked for, the least sure first")
+    add("--pool", metavar="POOL", help="a table whose rows are asked for, the most unsure first")
     number = parser.add_mutually_exclusive_group()
     number.add_argument("--rate", type=options.share, metavar="R", help="share of rows to ask for")
     number.add_argument("--budget", type=options.count, metavar="N", help="limit of questions")

@@ -30,7 +30,7 @@ def table_options(parser: Any, otherwise: str = "the last one") -> None:
         "%%d/%%m/%%Y; may be given several times")  # fmt: skip
     reading_options(add)
     add("--first", type=count, default=1000, metavar="N",
-        help="rows that decide how columns are read (default: 1000)")  # fmt: skip
+        help="number of rows that decide how columns are read (default: 1000)")  # fmt: skip
 
 
 def reading_options(add: Any) -> None:
@@ -38,11 +38,18 @@ def reading_options(add: Any) -> None:
     add("--names", type=names, default=(), metavar="A,B",
         help="names of the columns of a CSV file without a header")  # fmt: skip
     add("--header", action=argparse.BooleanOptionalAction, help="whether the first line of a CSV "
-        "file is a header (default: yes, and one like a row is refused)")  # fmt: skip
-    add("--missing", type=names, default=(), metavar="A,B", help="words for missing cells beside "
-        "NA, ? and the like, as --missing=None,-")  # fmt: skip
+        "file is a header (default: yes, but one that looks like a row is refused)")  # fmt: skip
+    add("--missing", type=names, default=(), metavar="A,B", help="words that stand for missing "
+        "cells, beside NA, ? and the like: --missing=None,-")  # fmt: skip
     add("--longest-line", type=count, default=LONGEST_LINE, metavar="MiB",
-        help=f"limit of a line of text (default: {LONGEST_LINE})")  # fmt: skip
+        help=f"the MiB that a line of text may take (default: {LONGEST_LINE})")  # fmt: skip
+
+
+def bad_rows(add: Any, one_more: str) -> None:
+    """Add the option that says how many rows may be skipped, and what ``one_more`` does."""
+    add("--bad-rows", type=natural, default=0, metavar="N", help="skip up to N rows that cannot "
+        "be read, because a cell or class does not fit its column, there are too many or too few "
+        f"cells, or the text is not UTF-8 (default: 0); {one_more}")  # fmt: skip
 
 
 def reading(given: Namespace) -> dict[str, Any]:

@@ -14,7 +14,8 @@ from jaxmkl.cli.interrupts import Interrupts
 from jaxmkl.cli.outputs import OUT, opened, reserved
 from jaxmkl.cli.pipelines import differences
 from jaxmkl.cli.predictions import spelled
-from jaxmkl.tables import UnseenCells, load_pipeline
+from jaxmkl.evaluate import UsageError
+from jaxmkl.tables import RefusedRows, SkippedRows, UnseenCells, load_pipeline
 
 
 def add_to(commands: Any) -> None:
@@ -24,6 +25,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("pipeline", metavar="PIPELINE", help="a pipeline written by run --save")
     parser.add_argument("file", metavar="FILE", help="a table; columns are found by their names")
     parser.add_argument("--out", type=Path, metavar="OUT", help=OUT)
+    options.bad_rows(parser.add_argument, "one more is refused")
     options.reading_options(parser.add_argument)
     parser.set_defaults(command=command)
 
@@ -42,7 +44,11 @@ def command(given: Namespace) -> int:
         opened(given.out) as file,
         show.progress(Path(given.file).name) as say,
     ):
-        interrupts.heard(lambda: _predict(given, interrupts, file, say))
+        try:
+            interrupts.heard(lambda: _predict(given, interrupts, file, say))
+        except RefusedRows as error:
+            more = given.bad_rows + 1
+            raise UsageError(f"{error}; or skip such rows with --bad-rows {more}") from None
     return interrupts.status
 
 
@@ -50,14 +56,15 @@ def _predict(given: Namespace, interrupts: Interrupts, file: TextIO, say: show.R
     from jaxmkl.tables.source import without_rows
 
     pipeline = load_pipeline(given.pipeline)
-    table = pipeline.open(given.file, **options.reading(given))
+    table = pipeline.open(given.file, **options.reading(given), keep_refused=True)
     writer, rows = csv.writer(file), 0
     with contextlib.closing(table), warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("ignore", UserWarning)  # absent columns are said here
-        warnings.simplefilter("always", UnseenCells)
+        for said_at_the_end in (UnseenCells, SkippedRows):
+            warnings.simplefilter("always", said_at_the_end)
         for sentence in differences(pipeline, table.names, table.named_by):
             show.aside(sentence)
-        for chunk, said in pipeline.predictions(table):
+        for chunk, said in pipeline.predictions(table, given.bad_rows):
             values = np.asarray(said.value)
             columns = {"prediction": pipeline.named(values)}
             if pipeline.classes:

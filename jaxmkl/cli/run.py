@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from jaxmkl._checks import shown
 from jaxmkl._devices import failure
 from jaxmkl._files import written_whole
 from jaxmkl.cli import options, show
@@ -35,7 +34,7 @@ from jaxmkl.evaluate import (
     rows,
     state_bytes,
 )
-from jaxmkl.tables import Chunk, Columns, Pipeline, Table, save_pipeline
+from jaxmkl.tables import Chunk, Columns, Pipeline, SkippedRows, Table, save_pipeline
 
 PATIENCE = 0.5  # seconds that an interrupted chunk has to end by itself, once others are played
 SORTED = 0.9  # kappa of the last label, from which on a table is said to look sorted
@@ -56,23 +55,21 @@ def add_to(commands: Any) -> None:
     add("--set", type=setting, action="append", default=[], metavar="NAME=VALUE",
         help="a learner's argument; may be given several times")  # fmt: skip
     add("--labels", type=options.share, metavar="RATE", help="the share of rows whose "
-        "label to ask for; those without one count")  # fmt: skip
+        "label is asked for; rows without a label count")  # fmt: skip
     add("--density", action="store_true", help="predict a density of each number, around the "
-        "same prediction, and score it: log score, CRPS, intervals of 90 %%; adds about the time "
-        "of raker")  # fmt: skip
-    add("--delay", type=options.natural, default=0, metavar="N", help="delay of labels, in rows")
+        "same prediction, and score it by the log score, the CRPS and intervals of 90 %%; takes "
+        "about the time of raker more")  # fmt: skip
+    add("--delay", type=options.natural, default=0, metavar="N", help="number of rows after which "
+        "a label is known")  # fmt: skip
     add("--seeds", type=options.count, default=1, metavar="N", help="runs of each learner")
     add("--skip", type=options.natural, default=0, metavar="N", help="rows to skip at the start")
-    add("--bad-rows", type=options.natural, default=0, metavar="N", help="skip up to N rows that "
-        "cannot be read: a cell or class does not fit, their cells are too many or too few, or "
-        "they are not UTF-8 (default: 0); the next one ends the run, and what was played is "
-        "written")  # fmt: skip
+    options.bad_rows(add, "one more ends the run, and what was played is written")
     add("--save", type=Path, metavar="PIPELINE", help="save the learner with the least error")
     add("--from", dest="from_", type=Path, metavar="PIPELINE", help="continue a saved pipeline")
     add("--predictions", type=Path, metavar="OUT", help="write the predictions, as CSV; - is "
-        "standard output here, for --json and for --report")  # fmt: skip
-    add("--checkpoint", type=Path, metavar="FILE", help="save the run there, and resume "
-        "it if it is started again, whatever stopped it")  # fmt: skip
+        "standard output, here and for --json and --report")  # fmt: skip
+    add("--checkpoint", type=Path, metavar="FILE", help="save the run in FILE; the same "
+        "command then resumes it, whatever stopped it")  # fmt: skip
     add("--every", type=options.interval, metavar="N|Nm", help="rows, or minutes such as 5m, "
         "between checkpoints (default: 5m)")  # fmt: skip
     add("--json", type=Path, metavar="OUT", help="write figures and curves")
@@ -421,7 +418,4 @@ def _saved(given: Namespace, results: Results, play: Play) -> str:
 
 def _of_bad_rows(play: Play) -> list[str]:
     """A sentence on the rows that were skipped, if there are any."""
-    if not play.bad:
-        return []
-    numbers = shown([row.number for row in play.bad], 20)
-    return [f"{len(play.bad):,} rows that cannot be read were skipped: {numbers}"]
+    return [str(SkippedRows([row.number for row in play.bad]))] if play.bad else []

@@ -4,11 +4,11 @@ By default the choice is greedy (TED): first the row that explains most of all o
 that explains most of what is left. The kernel is a Gaussian whose bandwidth is the median distance
 of the rows, after columns are standardised. On most tables these rows are better to learn from
 than rows drawn at random. ``--method facility`` takes rows that are near to many others. The
-papers' other methods (cted, rrss, gmkal, lmkal) rank no more rows than they need and are there
-for comparison; lmkal, with a weight for each row and kernel, takes half a minute for 300 rows and
-90 seconds for 1,000. If there are more than 4,000 different rows (2,000 for these other methods),
-that many are drawn at random and considered. The column of labels is not an input: it is the one
-named by ``--target``, else the one named target, y, label or class.
+papers' other methods (cted, rrss, gmkal, lmkal) may rank fewer rows than are asked for, and are
+there for comparison. lmkal, with a weight for each row and kernel, takes half a minute for 300
+rows and 90 seconds for 1,000. If there are more than 4,000 different rows (2,000 for these other
+methods), that many are drawn at random and considered. The column of labels is not an input: it is
+the one named by ``--target``, else the one named target, y, label or class.
 """
 
 import contextlib

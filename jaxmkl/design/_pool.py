@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from jaxmkl._checks import refuse_masked
+from jaxmkl._checks import refuse_listed, refuse_masked
 from jaxmkl._devices import left_to_xla, whole
 from jaxmkl._pytree import require
 from jaxmkl._types import PyTree
@@ -58,6 +58,7 @@ def pool_of(owner: str, gram: ArrayLike | None, features: ArrayLike | None, stac
         raise ValueError(f"{owner}: {name} or features must be given, one of them; got {found}")
     if not isinstance(given, jax.Array):
         refuse_masked(argument, given)
+        refuse_listed(argument, given)
         given = np.asarray(given)
         real = given.dtype.kind in "biuf"
         require(real, owner, argument, given.dtype, "an array of real numbers")

@@ -24,12 +24,12 @@ A learner is a pytree of numbers, and its step a pure function: your own ``scan`
 ((), (2,))
 
 - **Updates one by one**: ``state = learner.update(state, x, label)``.
-- **equinox** takes only arrays for parameters, and numbers of Python for constants. Make arrays
-  first, ``learner = jax.tree.map(jnp.asarray, learner)``; then ``eqx.filter_jit``,
-  ``eqx.filter_grad`` and a learner as a field of an ``eqx.Module`` work.
-- **flax.nnx** keeps a state between calls: ``self.state = nnx.data(learner.init(key, D))`` in a
-  module, and ``self.learner = nnx.data(learner)`` beside it. ``self.state = learner.update(...)``
-  in a method under ``nnx.jit`` learns.
+- **equinox** trains arrays only, and takes Python numbers for constants. Make arrays first,
+  ``learner = jax.tree.map(jnp.asarray, learner)``; then ``eqx.filter_jit``, ``eqx.filter_grad``
+  and a learner as a field of an ``eqx.Module`` work.
+- **flax.nnx** keeps a state between calls. Write ``self.state = nnx.data(learner.init(key, D))``
+  and ``self.learner = nnx.data(learner)`` in a module; a method under ``nnx.jit`` then learns by
+  ``self.state = self.learner.update(self.state, x, y)``.
 
 Next: :mod:`jaxmkl.guide.compose` (optax, a network before a learner), :mod:`jaxmkl.guide.extend`
 (a kernel, a rule or a learner of your own), :mod:`jaxmkl.guide.many_devices`.

@@ -1,7 +1,7 @@
 """First ten minutes: labelling, and a model in use.
 
-If labels cost more than rows, let the learner say which it wants. In a terminal, this shows the
-rows worth a label, learns each label that you enter, and saves all of it:
+If labels cost more than rows, let the learner say which it wants to have. In a terminal, this
+command shows the rows that are worth a label, learns each label that you enter, and saves all:
 
     jaxmkl ask reviews.csv --target kind --classes good,bad --budget 100 --save kind.npz
 
@@ -23,15 +23,16 @@ In Python, ``query`` says whether a label is wanted, and ``update`` learns one w
 >>> 0 < asked < 200                                         # the share falls to .3 in time
 True
 
-A model in use is a file. It goes on where it was, bit for bit, in another process:
+A model in use is kept in a file. Another process goes on where it was, bit for bit:
 
 >>> jaxmkl.save(path := tempfile.mkdtemp() + "/model.npz", learner, state)
 >>> learner, state = jaxmkl.load(path)
 >>> learner.predict_many(state, X[:4]).value.shape
 (4,)
 
-- Labels in words: keep which is which, ``y, classes = jaxmkl.labels.labels(words)`` at first, and
-  ``jaxmkl.labels.labels(words, classes)`` from then on. A state does not keep words.
+- A state does not keep the words of its labels, so keep the classes yourself: call
+  ``y, classes = jaxmkl.labels.labels(words)`` at first, and
+  ``y, _ = jaxmkl.labels.labels(words, classes)`` from then on.
 - Rows that cannot be learned from are skipped, and ``state.invalid`` counts them. Probabilities
   come from ``jaxmkl.wrappers.probabilities(learner)``.
 

@@ -1,16 +1,16 @@
 """First ten minutes: with a table.
 
 In a terminal, one command reads a file, decides what its columns become, predicts each row before
-it learns the row's label, and saves what it learned; another one predicts:
+it learns the row's label, and saves what it learned. Another command predicts:
 
     pip install -e ".[cli]"
     jaxmkl run trees.csv --target height --save trees.npz --report trees.html
     jaxmkl predict trees.npz other.csv --out predictions.csv
 
 The table on the screen has the error of the learner beside those of two baselines that ignore the
-inputs. If the learner is no better than these, the columns say little, or the order of the rows
-does (:mod:`jaxmkl.guide.choose`). In Python ``jaxmkl.load_pipeline("trees.npz").predict(frame)``
-takes a DataFrame.
+inputs. If the learner is no better than these, either the columns say little about the target, or
+the order of the rows says too much (:mod:`jaxmkl.guide.choose`). In Python,
+``jaxmkl.load_pipeline("trees.npz").predict(frame)`` takes a DataFrame.
 
 With arrays, the estimators of scikit-learn learn in one pass over the rows. They scale inputs and
 targets by themselves:
@@ -29,7 +29,7 @@ True
   weighs them. With ``banks="fixed"`` it does not learn kernels, and is four times as fast.
 - **Faster**: ``MKLRegressor("raker")``, or ``jaxmkl run FILE --learner raker``.
 - **Classes**: ``MKLClassifier`` has probabilities, ``predict_proba``.
-- **Which inputs matter**: ``jaxmkl run`` names them; see ``feature_importances_``.
+- **Which inputs matter**: ``jaxmkl run`` names them; estimators have ``feature_importances_``.
 
 Next: :mod:`jaxmkl.guide.own_data`, :mod:`jaxmkl.guide.certainty` (intervals, densities),
 :mod:`jaxmkl.guide.drift`, :mod:`jaxmkl.guide.troubleshooting`.

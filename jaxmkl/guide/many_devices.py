@@ -6,7 +6,8 @@ of the runs, and no device waits for another until they are done.
 
 ## Seeds over devices
 
-A mesh names the devices. Each executes a part of the runs, whose number is arbitrary:
+A mesh names the devices. Each device executes a part of the runs, and there may be any number of
+runs:
 
 >>> import jax, jax.numpy as jnp, jaxmkl
 >>> mesh = jax.make_mesh((jax.device_count(),), ("runs",))
@@ -79,8 +80,8 @@ does the rest. Devices exchange values in every round, so this saves memory, but
 Everything here runs where the arrays are: on a GPU or TPU, if JAX has one. There a round takes as
 long as its kernels take to begin, some 1.5 µs each, and not as long as their arithmetic. So one
 stream is about as fast as on a CPU, and many runs or streams side by side take hardly longer than
-one. An H200 and eight cores of the processor beside it took, with JAX 0.11.2, 20 inputs and an
-order for each seed, so many microseconds an example and seed:
+one. These are microseconds an example and seed, on an H200 and on eight cores of the processor
+beside it, with JAX 0.11.2, 20 inputs and an order of its own for each seed:
 
     seeds                     1      32   1,024
     raker                   5.5    0.17   0.018
@@ -94,38 +95,55 @@ Results are those of a CPU to rounding: every recipe was compared there, in doub
 differs otherwise:
 
 - A turn of the loop over rounds has up to eight rounds, which the compiler joins to fewer kernels.
-  A run may therefore round in another way than on a CPU. An H100 begins 3.1 kernels a round of
+  A run may therefore round otherwise than on a CPU. An H100 begins 3.1 kernels a round of
   ``raker``, 7.25 of ``spa``, 11.75 of ``multitask``, 17 of ``oks_sil``, 19.5 of
   ``expert_mkl(banks="fixed")`` and 49 of the default.
 - Least squares on features, mixtures and stacks, ``multitask`` and ``oks_sil`` have a form of
-  their own there, in which arrays of the state lie side by side during a block, so that fewer
-  passes do more. The table above is older: ``oks_sil`` began 27.5 kernels a round then, and
-  ``expert_mkl`` with the fixed bank 34.5. A learner of one's own may do so by ``packed`` and
-  ``unpacked`` of :class:`jaxmkl.Learner`, as may a bank, a rule or an aggregate.
-- What a state, or the record of a round, has of few numbers is written as one array.
-- Losses, what is recorded and counts of divergence are worked out once a block.
-- As many runs of :func:`jaxmkl.run_many` or :func:`jaxmkl.run_fleet` advance side by side as
-  hold an eighth of the device's memory with their states and the codes of a block; others follow
+  their own there: arrays of the state lie side by side during a block, so that a round has fewer
+  kernels. The table above is older: ``oks_sil`` began 27.5 kernels a round then, and
+  ``expert_mkl`` with the fixed bank 34.5. A learner, a bank, a rule or an aggregate of your own
+  has such a form if it defines ``packed`` and ``unpacked`` of :class:`jaxmkl.Learner`.
+- Small arrays of a state, and of the record of a round, are written as one array.
+- Losses, what is recorded and counts of divergence are computed once a block.
+- Runs of :func:`jaxmkl.run_many` or :func:`jaxmkl.run_fleet` advance side by side as long as their
+  states and the codes of a block take at most an eighth of the device's memory. The others follow
   in turn.
 - All matrix products are at full precision. TF32 and bfloat16 are not used.
-- Examples that lie on the device stay there. A call waits for it once, at its end: only then bad
-  values are refused, and what the learner met is warned of.
-- To compile takes longer than on a CPU: 6 to 10 s for ``raker``, some 10 s each for ``spa``,
-  ``oks_sil`` and ``expert_mkl(banks="fixed")``. 1,024 seeds of ``omkc_dd`` and of ``multitask``
-  were not compiled after two minutes, where 32 took 10 s. XLA was at single fusions then, which it
-  seems to compile by Triton too, to see what is faster.
+- Examples that lie on the device stay there. A call waits for the device once, at its end. Only
+  then are bad values refused and warnings given.
+- Compilation takes longer than on a CPU: 6 to 10 s for ``raker``, some 10 s each for ``spa``,
+  ``oks_sil`` and ``expert_mkl(banks="fixed")``. 32 seeds of ``omkc_dd`` and of ``multitask`` took
+  10 s, but 1,024 were not compiled after two minutes. XLA was then at work on single fusions,
+  which it seems to compile by Triton as well, to see which is faster.
   ``XLA_FLAGS=--xla_gpu_experimental_enable_fusion_autotuner=false`` leaves that out; it was not
-  tried with these.
-- ``XLA_FLAGS=--xla_gpu_enable_command_buffer=+WHILE,+CONDITIONAL``, which makes one CUDA graph of
-  a stream, won nothing: 6.5 µs a round of ``raker`` for 5.9, 10.9 of ``spa`` for 11.8.
+  tried with these learners.
+- ``XLA_FLAGS=--xla_gpu_enable_command_buffer=+WHILE,+CONDITIONAL`` makes one CUDA graph of a
+  stream. It gains little: a round of ``raker`` took 6.5 µs instead of 5.9, and one of ``spa`` 10.9
+  instead of 11.8.
+
+On whatever device there is, ``python -m experiments bench --device`` shows for 1, 32 and 1,024
+seeds the time of an example and seed, the kernels that a round begins, and the memory that the
+program needs. If a round takes much longer than its kernels take to begin, the device is busy
+computing or moving data.
+
+The tests compile every recipe and every solver of :mod:`jaxmkl.design` for an H100 and for a
+TPU v5e, and count the kernels of a round. They need no such device, only the compilers:
+
+    pip install -e ".[accelerators]"
+    export JAX_PLATFORMS=cpu
+    pytest -n 2 --dist=load -m "accelerators and not endless" tests/test_accelerators.py
+
+With ``-m accelerators`` they compile the largest programs too, which take minutes each. On a
+machine with a device ``pytest -m device tests/test_device.py`` compares it with the CPU: every
+recipe in both precisions, runs that go on and side by side, and solvers.
 
 ## Several processes
 
 On several machines JAX runs as several processes, each of which executes the same program and owns
 its devices; :func:`jax.distributed.initialize` connects them, and ``jax.devices()`` then lists all
 devices. All this is part of JAX, and a mesh over all devices is an ordinary mesh. Each process
-passes the same arguments. Results may lie on devices of other processes: ``process_allgather`` of
-JAX collects them. The tests run this program:
+passes the same arguments. Results may lie on devices of other processes; JAX's
+``process_allgather`` collects them. The tests run this program:
 
 ```python
 import sys

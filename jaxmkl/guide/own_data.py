@@ -22,7 +22,8 @@ This file has words, dates, numbers and a missing cell. Its target is ``height``
 ## What each column becomes
 
 The first rows (1,000 by default, ``--first N``) decide once, and the decision is printed. Nothing
-later changes it: an unknown word becomes all zeros, a missing number the mean of those before it.
+later changes it: an unknown word becomes all zeros, and a missing number becomes the mean of the
+numbers before it.
 
 >>> import jaxmkl
 >>> from jaxmkl.tables import Columns, open_table
@@ -34,29 +35,29 @@ as sin and cos
 column 'soil' holds words: one 0/1 feature for each of its 2 values; others are all zeros
 column 'rain': numbers, missing cells become the mean so far, a feature tells which
 
-Text becomes its words: TF-IDF of the 512 that most of the first rows have (``--as note=text:2048``
-keeps more), and where most inputs are words, ``expert_mkl`` has linear models.
+Text becomes TF-IDF weights of its words, of the 512 that occur in most of the first rows
+(``--as note=text:2048`` keeps more). If most inputs are words, ``expert_mkl`` has linear models.
 
 If you know better, use ``--drop COLUMN`` or ``--as COLUMN=KIND``. An ambiguous cell
 (``01/02/2024``; ``1,234``) is refused; the message has its line, its column and what to write.
 
 A first line that looks like a row, or is a title or a comment, is refused; ``--names a,b,c``,
 ``--no-header`` and ``--header`` say what it is, and ``--missing=None,-`` names more words for
-missing cells. LIBSVM and sparse matrices know their columns from the pipeline, and what a row does
-not name is zero.
+missing cells. A LIBSVM file or a sparse matrix has the columns that the pipeline knows, and the
+columns that a row does not name are zero.
 
 ## A run
 
 Each row is predicted before its label is seen, in the order of the file. So the errors are those
-of a learner in use. Two baselines ignore the inputs: the mean so far (of classes, the most
-frequent one), and the last label. A learner that is no better than these has learned nothing. Rows
-without a target are predicted, but not learned.
+of a learner in use. Two baselines ignore the inputs. One predicts the mean of the labels so far
+(for classes, the most frequent one), the other predicts the last label. A learner that is no
+better than these has learned nothing. Rows without a target are predicted, but not learned.
 
 Classifiers predict probabilities. The table judges these by the log loss, the Brier score and the
 calibration error, which compares how sure a learner is with how often it is right. The report
 draws the calibration.
 
-With ``--density`` learners of numbers predict a distribution of each label
+With ``--density``, learners of numbers predict a distribution of each label
 (:func:`jaxmkl.wrappers.predictive`); their predictions stay the same. The table then has four more
 figures:
 
@@ -94,11 +95,14 @@ see every label, even those that the learner does not ask for (``--labels``).
 >>> status
 0
 
-``--labels .1`` asks for the labels of a tenth of the rows (of classes for more in the first 1,000
-rows, see :class:`jaxmkl.query.Rate`; rows without a label count, too), ``--delay 20`` lets them
-arrive 20 rows late, ``--seeds 5`` repeats the run with other random features,
-``--predictions OUT`` writes all predictions, and ``--report OUT.html`` makes a page with all
-results and curves, for use offline.
+More options:
+
+- ``--labels .1`` asks for the labels of a tenth of the rows. Rows without a label count, too. For
+  classes, the share is larger in the first 1,000 rows (:class:`jaxmkl.query.Rate`).
+- ``--delay 20`` lets labels arrive 20 rows late.
+- ``--seeds 5`` repeats the run with other random features.
+- ``--predictions OUT`` writes all predictions.
+- ``--report OUT.html`` makes a page with all results and curves, for use offline.
 
 >>> import json
 >>> found = json.loads(pathlib.Path("trees.json").read_text())
@@ -136,11 +140,13 @@ probabilities of classes. ``jaxmkl predict trees.npz OTHER`` does the same in a 
 
 ## Long files, and streams that do not end
 
-Files are read in chunks of rows, so memory does not grow with their size (Parquet and Arrow from
-standard input, npz and ARFF are read whole; what is packed unpacks to 100 times its bytes, and
-always to 256 MiB; a line takes at most ``--longest-line`` MiB). With ``--checkpoint`` the whole
-run, including its table of results, is saved every five minutes or ``--every N`` rows. After any
-stop the same command continues from there, with the same result as without the stop:
+Files are read in chunks of rows, so memory does not grow with their size. Parquet and Arrow from
+standard input, npz and ARFF are read whole; if such a file is packed, it may unpack to 256 MiB or
+100 times its bytes, whichever is more. A line of text may take ``--longest-line`` MiB.
+
+With ``--checkpoint`` the whole run, including its table of results, is saved every five minutes or
+``--every N`` rows. After any stop the same command continues from there, with the same result as
+without the stop:
 
 >>> wanted += ["--checkpoint", "trees.run", "--predictions", "said.csv"]
 >>> statuses = [main(["run", "trees.csv", *wanted]) for _ in "ab"]    # doctest: +ELLIPSIS
@@ -159,13 +165,16 @@ from any iterator, and :class:`jaxmkl.streaming.Checkpoints` keeps the last two 
 
 >>> os.chdir(before)
 
-**Rows that cannot be read.** A cell or a class that does not fit its column, or a line that has
-another number of cells, is not UTF-8 or has a wrong quote, ends ``jaxmkl run`` as an interrupt
-does: the rows before it are played and written, the status is 2, and the last line says how to go
-on. ``--bad-rows N`` skips up to N such rows, which the JSON file lists as ``bad_rows``.
+**Rows that cannot be read.** ``jaxmkl run`` ends at such a row as it does at an interrupt: the
+rows before it are played and written, the status is 2, and the last line says how to go on. A row
+cannot be read if a cell or class does not fit its column, or if the line has another number of
+cells, is not UTF-8 or has a wrong quote. ``--bad-rows N`` skips up to N such rows, which the JSON
+file lists as ``bad_rows``. ``jaxmkl predict`` refuses such a row; with ``--bad-rows N`` it leaves
+out up to N of them, and names them. ``ask`` and ``select`` need the whole table, and refuse it
+until the row is mended.
 
-**What is written.** No command writes a file that it reads, by whatever name. ``-`` is standard
-output for text (``--predictions``, ``--json``, ``--report``, ``--out``); what there is to say goes
-to standard error then. Cells stand in CSV files as they are: one that begins with =, +, - or @ is
-a formula to a spreadsheet, so import columns of text as text there.
+**What is written.** No command writes a file that it reads, by whatever name. For files of text
+(``--predictions``, ``--json``, ``--report``, ``--out``) ``-`` is standard output; messages then go
+to standard error. Cells are written to CSV files unchanged. A spreadsheet takes a cell that begins
+with =, +, - or @ for a formula, so import columns of text as text there.
 """

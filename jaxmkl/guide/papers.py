@@ -6,13 +6,13 @@ part that has it, its arguments, and the command whose figures stand in
 is as printed. Commands are those of ``python -m experiments``; with ``--data FOLDER`` they read
 the papers' data sets.
 
-A recipe has what measures well. The learner exactly as a paper runs it is
+A recipe has the settings that measure well. The learner exactly as a paper runs it is
 ``jaxmkl.recipes.published(name, num_examples=T, num_inputs=D)``, and
 ``jaxmkl.recipes.settings.SETTINGS[name].constants`` has each constant with its place in the
 paper, or the words that the paper does not state it. In the papers' tables it is a row of its
 own, as ``--algorithms "raker (as published)"``. A learner of your own that is in
-`jaxmkl.LEARNERS` (:mod:`jaxmkl.guide.extend`) joins the parts tables, table1, table2, scaled and
-components by its name in ``--algorithms``.
+`jaxmkl.LEARNERS` (:mod:`jaxmkl.guide.extend`) is played in the parts tables, table1, table2,
+scaled and components if ``--algorithms`` names it.
 
 >>> from jaxmkl.recipes import published
 >>> published("raker", num_examples=10_000, num_inputs=5).models[0].rules[0].step_sizes
@@ -60,7 +60,7 @@ Equations:
 - (33) the confidence condition: `jaxmkl.query.Disagreement(loss)`, by default the squared
   distance.
 - (34), (35) labels asked for: `jaxmkl.metrics.label_rate`.
-- (46) to (53) are steps of proofs, and of nothing that runs.
+- (46) to (53) are steps of proofs; nothing runs them.
 - (54), (55) error and share of labels: `jaxmkl.metrics.running_mse`, `jaxmkl.metrics.label_rate`.
 - (56) the 17 Gaussians: `jaxmkl.kernels.hong_chae`.
 - (57) to (59) the constants: ``published`` has them.
@@ -120,7 +120,7 @@ Theorems:
 Tables and figures:
 
 - Table 1: `bomkl --parts table1`. The printed row of OMKC(SD) comes from a slip of the program,
-  which `omkc_sd (printed slip)` has. Of KDD08 there is no file.
+  which `omkc_sd (printed slip)` has. There is no file of KDD08.
 - Table 2: `bomkl --parts table2`. The copy of ijcnn1 that there is has ten empty columns, and
   SUSY is a sample of 10,000 rows, so that neither can be compared.
 - Figure 1: `bomkl --parts sensitivity`. Table 3, the data sets: `bomkl --datasets
@@ -139,8 +139,8 @@ Algorithms:
 Equations:
 
 - (1), (2) linear dependency on s basis functions drawn at random, `oks_sil(threshold,
-  num_sampled)`: `jaxmkl.learners.HypothesisSketch`. Of several weights that are smallest the
-  first goes; the paper does not say which, and `oks_sil(ties)` has the oldest, too.
+  num_sampled)`: `jaxmkl.learners.HypothesisSketch`. If several weights are the smallest, the paper
+  does not say which is removed: it is the first here, or with `oks_sil(ties)` the oldest.
 - (3), (4) the kernel's step, on γ = 1/(2 σ²): `jaxmkl.optimizers.InverseTime`, inside
   `jaxmkl.kernels.GaussianWidths`. `oks_sil(gradients)` takes both gradients where Algorithm 1
   does, at the prediction, or where the text derives them, at f^b and f^w.
@@ -155,12 +155,12 @@ Theorems:
 
 Tables and figures:
 
-- Table 1 compares costs: `bench` has the time of a round. The paper's words on memory are the
-  `oks_sil(budget)`.
+- Table 1 compares costs: `bench` has the time of a round. What the paper says of memory is
+  `oks_sil(budget)` here.
 - Table 2: `oks --parts table2`, and on features scaled to [-1, 1] `oks --parts scaled`, as the
   paper does not say how it scales. It counts y f < 0 as mistakes, so that a score of 0 is right;
-  here y f <= 0 are mistakes. By what the step size is tuned is not stated; here by these
-  mistakes.
+  here y f <= 0 are mistakes. The paper does not say by what the step size is tuned; here it is
+  tuned by these mistakes.
 - Figure 1: `oks --parts figure1`. The width over time, which the paper has not: `oks --parts
   width`, `oks --parts anisotropic`.
 
@@ -197,7 +197,7 @@ Tables and figures:
 
 ## Kernel sampling for online multi-task classification (supplement)
 
-The paper itself is not to be had, so there are no tables to compare with.
+We do not have the paper itself, so there are no tables to compare with.
 
 Equations:
 
@@ -206,7 +206,7 @@ Equations:
   `jaxmkl.learners.MultiTask`. Published: "hinge", "both", "margin", "always". Our defaults, the
   squared hinge and a mixture of three predictions, err less and rank better. The mean of all with
   the squared hinge has no formula in the supplement; ours is the minimiser.
-- The sampled dictionary, of which the supplement has nothing:
+- The sampled dictionary, which the supplement does not describe:
   `jaxmkl.features.SampledDictionary`, after Calandriello, Lazaric and Valko, `multitask(size,
   ridge, density, accuracy)`.
 

@@ -21,8 +21,8 @@ learner warns when it is made:
 OGD: step_sizes = 3 cannot converge: with |z|² = k(x, x) = 50 and the curvature 2 of Squared, each
 step near the minimum is larger than the one before; take 0.019996 at most
 
-That is the largest η with η (λ + L'' |z|²) <= 2. With ``feature_scale="mean"``, |z|² is 1. Numbers
-inside of ``jit`` and ``vmap``, as in a sweep, are not known then.
+That is the largest η with η (λ + L'' |z|²) <= 2. With ``feature_scale="mean"``, |z|² is 1. Inside
+``jit`` and ``vmap``, as in a sweep, the numbers are not known, and nothing warns.
 
 A run counts the updates in which a learner has diverged, and warns. Reduce the step size, or scale
 the inputs by :func:`jaxmkl.scaled` and the targets by :func:`jaxmkl.wrappers.scaled_targets`. To
@@ -36,12 +36,13 @@ RuntimeWarning: run: ... update(s) met a value or a loss that was infinite or Na
 than labels and steps can make it: the learner diverges; take a smaller step size, bring inputs and
 targets to the order of 1 (jaxmkl.scaled), or compute in double precision (JAX_ENABLE_X64=1)
 
-Predictions more than 8 million times as large as any label count, too. So do values of a
-classifier's models on support vectors that its steps cannot have made, even if no error shows yet:
-sums that are kept up to date round by round may lose their digits in single precision. With s for
-the largest step, |f| after n rounds is at most sqrt(n s (2 + s)), or n s where support vectors are
-removed, and four times as much counts. Both are known for kernels with k(x, x) = 1, as
-:class:`jaxmkl.Gaussian`; a vote hides such values, but not from the count.
+A prediction more than 8 million times as large as any label counts, too. So does a value of a
+classifier's model on support vectors that its steps cannot have made, even if no error shows yet:
+sums that are kept up to date round by round may lose their digits in single precision. If the
+largest step is s, |f| after n rounds is at most sqrt(n s (2 + s)), or n s if support vectors are
+removed; a value counts from four times this bound on. The bounds are known for kernels with
+k(x, x) = 1, such as :class:`jaxmkl.Gaussian`. Values of models that vote are counted, too,
+although the votes do not show them.
 
 Inside your own ``jit`` there are no warnings: check ``state.nonfinite``.
 
@@ -69,8 +70,9 @@ mask and uses the values beneath it.
 
 In regression, a label more than a hundred times as large as all before it is not learned, as if it
 were NaN: it would ruin least squares. A run counts such labels and warns. A target that moves to
-another level is followed after a few labels, and values more frequent than one label in 45 are
-learned in the end (:class:`jaxmkl.wrappers.ScaledTargets` also handles smaller outliers):
+another level is followed after a few labels. Large values are learned in the end, too, if they
+are more than one label in 45. :class:`jaxmkl.wrappers.ScaledTargets` also handles smaller
+outliers.
 
 >>> absurd = y.copy()
 >>> absurd[30] = 1e12
@@ -101,9 +103,10 @@ labels, where |z|² = k(x, x) is the number of features with scale "sum", or 1: 
 >>> round(float(outputs.loss[100:].mean() / noise.var()), 1)  # 1/(1 - .3)
 1.4
 
-The same holds where inputs say little, or labels have heavy tails: take smaller steps, or
-:func:`jaxmkl.expert_mkl`, whose rules average over all labels. Columns whose differences are below
-1e-18 are warned of too: their squares vanish in float32, so multiply them first.
+The same holds if inputs say little, or if labels have heavy tails: take smaller steps, or
+:func:`jaxmkl.expert_mkl`, whose rules average over all labels. A run also warns of inputs and
+targets whose differences are below 1e-18, because their squares vanish in float32: multiply them
+first.
 
 ## Labels with another meaning
 
@@ -117,8 +120,8 @@ ValueError: labels: y must be {0, 1}, {-1, 1}, booleans or two strings; got the 
 (numbers are read by their sign: pass y == 2)
 
 ``np.unique(words, return_inverse=True)[1]`` turns words for K classes into numbers. A run also
-takes words, but only for a new state: which word was which class is not kept. Keep it yourself
-where a stream is continued:
+takes words, but only for a new state, because a state does not keep which word was which class.
+If a stream is continued, keep the classes yourself:
 
 >>> words = np.where(y > 0, "up", "down")
 >>> signs, classes = jaxmkl.labels.labels(words[:40])
@@ -196,7 +199,7 @@ torch's ``DataLoader``; joblib's default, ``"loky"``, does not fork. Threads may
 ## Results are bad, without an error
 
 - **Units.** One column in thousands hides the others: see :mod:`jaxmkl.guide.choose`.
-- **Underflow.** With bandwidths far below the distances, every kernel value is 0. Compare them
+- **Underflow.** If a bandwidth is far below the distances, every kernel value is 0. Compare it
   with :func:`jaxmkl.kernels.median_distance`.
 - **Order.** A stream sorted by its label is learned, and forgotten: permute it (``run_many(...,
   permute=True)``) unless the order means something.

@@ -67,8 +67,12 @@ def median_distance(X: ArrayLike, most: int = 1000) -> float:
     if X.ndim != 2 or len(X) < 2:
         raise ValueError(f"median_distance: X must have shape (n, D), n >= 2; got {X.shape}")
     rows = X[np.unique(np.linspace(0, len(X) - 1, min(most, len(X))).round().astype(int))]
-    squares = np.asarray(pairwise_products(jnp.asarray(rows), jnp.asarray(rows)).squared_distance)
-    median = median_of(squares)
+    rows = rows if rows.dtype.kind == "f" else rows.astype(float)
+    # by a power of two, which rounds nothing: squares neither vanish nor overflow
+    exponent = int(np.frexp(np.abs(rows).max(initial=0))[1])
+    rows = jnp.asarray(np.ldexp(rows, -exponent))
+    squares = np.asarray(pairwise_products(rows, rows).squared_distance)
+    median = float(np.ldexp(median_of(squares), exponent))
     if not (np.isfinite(median) and median > 0):
         raise ValueError("median_distance: X must have finite rows that are not all the same")
     return median

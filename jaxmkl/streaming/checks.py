@@ -24,6 +24,7 @@ from jaxmkl._checks import (
     refuse_masked,
     refuse_unless,
     shown,
+    warn_outside,
 )
 from jaxmkl._devices import on_accelerator, on_host, seen_whole, whole
 from jaxmkl._learner import Learner, require_learner
@@ -285,51 +286,85 @@ def input_least(dtype: DTypeLike) -> float:
     return least if least < 1e-9 else 0.0
 
 
-def warn_of_inputs(
+def warn_of_examples(
     driver: str,
     learner: Learner,
-    X: Inputs,
+    examples: tuple[Inputs, Labels],
     dtype: DTypeLike,
-    stacklevel: int = 3,
     number: int | None = None,
 ) -> None:
-    """Warn of inputs that tell nothing: columns whose differences vanish, or all are constant.
+    """Warn of examples from which nothing can be learned, in the name of a driver.
 
-    Inputs on an accelerator are not judged, and of sparse ones whether they vanish alone. A
-    learner that has other inputs besides, as the last labels, may have constant ones. Of the rows
-    ``number`` are examples, by default all, and the others are 0.
+    These are inputs that are all the same, and columns of inputs, or numbers to predict, whose
+    differences vanish. Examples on an accelerator are not judged. Of the rows ``number`` are
+    examples, by default all, and the others are 0.
+    """
+    X, y = examples
+    for text in (_about_inputs(learner, X, dtype, number), _about_targets(learner, y, dtype)):
+        if text:
+            warn_outside(f"{driver}: {text}")
+
+
+def _spans(columns: np.ndarray, dtype: DTypeLike) -> np.ndarray:
+    """The differences (D,) between the ends of columns (n, D) in a dtype; NaN is no end."""
+    if not len(columns):
+        return np.zeros(columns.shape[1])
+    with np.errstate(over="ignore"):
+        ends = np.fmin.reduce(columns), np.fmax.reduce(columns)
+        low, high = (np.asarray(found, dtype).astype(float) for found in ends)
+    return high - low
+
+
+def _vanishing(spans: np.ndarray, dtype: DTypeLike) -> np.ndarray:
+    """The columns that differ by less than what survives squaring."""
+    return np.flatnonzero((spans > 0) & (spans < input_least(dtype)))
+
+
+def _of_vanishing(what: str, largest: float, dtype: DTypeLike) -> str:
+    text = f"{what} differ by at most {largest:.1e}, whose square vanishes in "
+    text += f"{jnp.dtype(dtype).name}, so they count as constant; multiply them by a power of "
+    return f"{text}two first, as 2.0**{-int(np.floor(np.log2(largest)))}"
+
+
+def _about_inputs(learner: Learner, X: Inputs, dtype: DTypeLike, number: int | None) -> str:
+    """Say that inputs tell nothing; "" if they tell something.
+
+    Sparse ones are only judged by whether they vanish. A learner that has other inputs besides, as
+    the last labels, may have constant ones.
     """
     values = _stored(X)
     if is_tracer(X) or on_accelerator(values):
-        return
-    values, least, sparse = np.asarray(values), input_least(dtype), isinstance(X, SparseRows)
+        return ""
+    values, sparse = np.asarray(values), isinstance(X, SparseRows)
     rows = values.reshape(-1, 1 if sparse else values.shape[-1])
     rows = rows if sparse else rows[:, learner.leading_columns :]
-    with np.errstate(over="ignore"):
-
-        def spans(columns: np.ndarray) -> np.ndarray:
-            low, high = (found.astype(dtype) for found in (columns.min(0), columns.max(0)))
-            return high.astype(float) - low.astype(float)
-
-        if not rows.size or np.all(spans(rows[:64]) >= max(least, 1e-300)):
-            return
-        found = spans(rows)
-    vanishing = np.flatnonzero((found > 0) & (found < least))
-    if len(vanishing):
-        largest = found[vanishing].max()
+    if not rows.size or np.all(_spans(rows[:64], dtype) >= max(input_least(dtype), 1e-300)):
+        return ""
+    found = _spans(rows, dtype)
+    if len(vanishing := _vanishing(found, dtype)):
         columns = "" if sparse else f" in column(s) {shown(vanishing.tolist())}"
-        text = f"inputs{columns} differ by at most {largest:.1e}, whose square vanishes in "
-        text += f"{jnp.dtype(dtype).name}, so they count as constant; multiply them by a power of "
-        text += f"two first, as 2.0**{-int(np.floor(np.log2(largest)))}"
-        warnings.warn(f"{driver}: {text}", RuntimeWarning, stacklevel)
-        return
+        return _of_vanishing(f"inputs{columns}", found[vanishing].max(), dtype)
     number = len(rows) if number is None else number
     constant = number >= ROWS_TO_JUDGE and not sparse and not found.any()
-    if constant and not _has_context(learner, X.shape[-1]):
-        text = f"all {number} rows have the same inputs, on which no prediction can depend: "
-        text += "steps of a fixed size only add noise to the mean of the labels "
-        text += "(jaxmkl.guide.troubleshooting)"
-        warnings.warn(f"{driver}: {text}", RuntimeWarning, stacklevel)
+    if not constant or _has_context(learner, X.shape[-1]):
+        return ""
+    text = f"all {number} rows have the same inputs, on which no prediction can depend: "
+    text += "steps of a fixed size only add noise to the mean of the labels "
+    return f"{text}(jaxmkl.guide.troubleshooting)"
+
+
+def _about_targets(learner: Learner, y: Labels, dtype: DTypeLike) -> str:
+    """Say that numbers to predict vanish; "" if they do not, or labels are classes."""
+    if learner.task == "classification" or is_tracer(y) or on_accelerator(y):
+        return ""
+    columns = np.asarray(y).reshape(-1, learner.num_outputs or 1)
+    if np.all(_spans(columns[:64], dtype) >= max(input_least(dtype), 1e-300)):
+        return ""
+    found = _spans(columns, dtype)
+    if not len(vanishing := _vanishing(found, dtype)):
+        return ""
+    of = f" in column(s) {shown(vanishing.tolist())}" if learner.num_outputs else ""
+    return _of_vanishing(f"targets{of}", found[vanishing].max(), dtype)
 
 
 def _has_context(learner: Learner, num_inputs: int) -> bool:

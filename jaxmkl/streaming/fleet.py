@@ -145,7 +145,7 @@ def run_fleet(
     if traced:
         streams = states, X.astype(dtype), y.astype(dtype), jnp.asarray(lengths, jnp.int32)
         return program(learner, streams, sharding=None)
-    checks.warn_of_inputs("run_fleet", learner, X, dtype, number=int(np.sum(lengths)))
+    checks.warn_of_examples("run_fleet", learner, (X, y), dtype, number=int(np.sum(lengths)))
     before = checks.troubles(states)
     states = _with_room(learner, state, states, lengths)
     filled = (_filled(array, _room_for(T), dtype) for array in (X, y))

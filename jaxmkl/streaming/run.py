@@ -198,8 +198,7 @@ def run(
         X, y = X.astype(dtype), y.astype(dtype)
         plan = plan.on(device_of(state))
         return run_rows(learner, state, Rows(X, y), plan=plan)
-    # of the caller, beyond the check of what is missing
-    checks.warn_of_inputs("run", learner, X, dtype, stacklevel=4)
+    checks.warn_of_examples("run", learner, (X, y), dtype)
     return run_padded("run", learner, state, X, y, room_for(X, delay), plan, stacklevel=5)
 
 
@@ -261,7 +260,7 @@ def run_many(
     if traced:
         sharding, X, y = None, X.astype(dtype), y.astype(dtype)
     else:
-        checks.warn_of_inputs("run_many", learner, X, dtype)
+        checks.warn_of_examples("run_many", learner, (X, y), dtype)
         X, y = placed(X, X.shape[0], dtype), placed(y, X.shape[0], dtype)
     shared = learner, X, y
     room = _spread.room_for((shared, keys), sharding)
@@ -362,7 +361,7 @@ class Stream:
         self._gaps = gaps
         self._chunks = self._room = self._fullest = 0
         self._classes: tuple | None = None
-        self._first_rows: list | None = []  # until there are enough to judge their inputs
+        self._first_rows: list | None = []  # until there are enough of them to be judged
         self._begun: Any = 0  # the round of the state that came first
         self._has_numbers = False  # whether labels came in numbers
 
@@ -392,7 +391,7 @@ class Stream:
         X, y = self._checked(state, X, y)
         if not len(X):
             return state, None
-        self._judge(X, self.learner.dtype(state))
+        self._judge(X, y, self.learner.dtype(state))
         self._room = max(self._room, room_for(X))
         if isinstance(X, SparseRows):
             self._fullest = max(self._fullest, 1, X.values.shape[1])
@@ -400,16 +399,17 @@ class Stream:
         # a warning is for whoever called the function that called that which called this one
         return run_padded("stream", self.learner, state, X, y, self._room, self._plan, 6)
 
-    def _judge(self, X: Inputs, dtype: DTypeLike) -> None:
-        """Warn of inputs that tell nothing, once the first rows are there."""
-        if self._first_rows is None or isinstance(X, SparseRows) or on_accelerator(X):
+    def _judge(self, X: Inputs, y: Labels, dtype: DTypeLike) -> None:
+        """Warn of examples from which nothing can be learned, once the first rows are there."""
+        there = on_accelerator(X) or on_accelerator(y)
+        if self._first_rows is None or isinstance(X, SparseRows) or there:
             self._first_rows = None
             return
-        self._first_rows.append(X)
-        if sum(map(len, self._first_rows)) >= checks.ROWS_TO_JUDGE:
-            rows, self._first_rows = np.concatenate(self._first_rows), None
-            # as below, and this function
-            checks.warn_of_inputs("stream", self.learner, rows, dtype, 6)
+        self._first_rows.append((X, y))
+        if sum(len(rows) for rows, _ in self._first_rows) >= checks.ROWS_TO_JUDGE:
+            rows, labels = map(np.concatenate, zip(*self._first_rows, strict=True))
+            self._first_rows = None
+            checks.warn_of_examples("stream", self.learner, (rows, labels), dtype)
 
     def _checked(self, state: PyTree, X: Inputs, y: Labels) -> tuple[PyTree, PyTree]:
         learner, num_inputs = self.learner, self.learner.num_inputs(state)

@@ -18,7 +18,13 @@ from typing import TYPE_CHECKING, Any
 from jaxmkl.evaluate import Seen
 from jaxmkl.labels import labels
 from jaxmkl.tables._arrays import scale, with_tasks
-from jaxmkl.tables._pipeline import Pipeline, UnseenCells, load_pipeline, save_pipeline
+from jaxmkl.tables._pipeline import (
+    Pipeline,
+    SkippedRows,
+    UnseenCells,
+    load_pipeline,
+    save_pipeline,
+)
 from jaxmkl.tables._read import read
 from jaxmkl.tables._reading import LONGEST_LINE
 from jaxmkl.tables._table import Dataset
@@ -41,6 +47,7 @@ __all__ = [
     "Pipeline",
     "RefusedRows",
     "Seen",
+    "SkippedRows",
     "Table",
     "UnseenCells",
     "labels",

@@ -1,10 +1,10 @@
 """Whether the first line of a CSV file names its columns, and what it is otherwise."""
 
+import contextlib
 import csv
-import io
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from jaxmkl._checks import shown
@@ -37,6 +37,16 @@ class Rows(NamedTuple):
     cells: list[list[str]]
 
 
+@contextlib.contextmanager
+def cells_up_to(size: int) -> Iterator[None]:
+    """Have the csv module read cells of this many characters, in place of 131,072."""
+    before = csv.field_size_limit(size)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
 def rows_of(text: Sequence[str], separator: str) -> Rows:
     """Split lines into rows; what cannot be split, or is cut off, is left out.
 
@@ -46,14 +56,12 @@ def rows_of(text: Sequence[str], separator: str) -> Rows:
     found = Rows([], [])
     reader = csv.reader(text, delimiter=separator, skipinitialspace=True)
     line = 1
-    try:
+    with contextlib.suppress(csv.Error), cells_up_to(sum(map(len, text))):
         for row in reader:
             if any(cell.strip() for cell in row):
                 found.lines.append(line)
                 found.cells.append([cell.strip() for cell in row])
             line = reader.line_num + 1
-    except csv.Error:
-        pass
     return found
 
 
@@ -93,7 +101,7 @@ def _refuse_above(name: str, before: int, text: Sequence[str], first: int, heade
     what = "a comment" if line[:1] in ("#", "%") else "a title"
     top = before + header
     found = f"is {what}, {line[:60]!r}, and the table begins in line {top}"
-    advice = f"leave out the lines above (tail -n +{top} FILE | jaxmkl run -)"
+    advice = f"leave out the lines above (tail -n +{top} FILE > OTHER)"
     raise ValueError(f"{name}, line {before + first}: {found}; {advice}")
 
 
@@ -180,20 +188,19 @@ def _is_among(number: float, column: Sequence[str]) -> bool:
     return low - room <= number <= high + room
 
 
-def separator_of(start: str, separators: str) -> str:
-    """Find the separator that splits the header most, and the first rows alike.
+def separator_of(text: Sequence[str], separators: str) -> str:
+    """Find the separator that splits the header most, and the first rows alike, by their lines.
 
-    >>> separator_of("a;b;c\\n1,5;2,5;3\\n", ",;")
+    >>> separator_of(["a;b;c\\n", "1,5;2,5;3\\n"], ",;")
     ';'
     """
 
     def rank(separator: str) -> tuple[bool, bool, int]:
-        reader = csv.reader(
-            io.StringIO(start, newline=""), delimiter=separator, skipinitialspace=True
-        )
+        reader = csv.reader(text, delimiter=separator, skipinitialspace=True)
         widths = list[int]()
         try:
-            widths += (len(row) for row in itertools.islice(reader, 50) if row)
+            with cells_up_to(sum(map(len, text))):
+                widths += (len(row) for row in itertools.islice(reader, 50) if row)
         except csv.Error:
             widths.clear()
         # the last row may be cut off

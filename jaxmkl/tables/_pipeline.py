@@ -32,6 +32,24 @@ class UnseenCells(UserWarning):
     """Cells of a column have values that the rows did not have on which it was decided."""
 
 
+class SkippedRows(UserWarning):
+    """Rows that cannot be read were skipped.
+
+    Args:
+      numbers: those of their lines or rows.
+
+    >>> print(SkippedRows([3]), SkippedRows([3, 17]), sep="\\n")
+    1 row that cannot be read was skipped: 3
+    2 rows that cannot be read were skipped: 3, 17
+    """
+
+    def __init__(self, numbers: Sequence[int]) -> None:
+        one = len(numbers) == 1
+        were = "row that cannot be read was" if one else "rows that cannot be read were"
+        super().__init__(f"{len(numbers):,} {were} skipped: {shown([*numbers], 20)}")
+        self.numbers = numbers
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Pipeline:
     """A learner, its state and how tables become its inputs; it predicts and learns nothing.
@@ -102,7 +120,7 @@ class Pipeline:
         how["columns"] = [kind.name for kind in self.columns.kinds]
         return open_table(source, **how)
 
-    def predictions(self, data: Inputs) -> Iterator[tuple["Chunk", Prediction]]:
+    def predictions(self, data: Inputs, most_bad: int = 0) -> Iterator[tuple["Chunk", Prediction]]:
         """Predict a table chunk by chunk, in the learner's units and in single precision.
 
         All leaves are arrays of NumPy. The ``value`` is (n,) for numbers, which are targets less
@@ -110,19 +128,26 @@ class Pipeline:
 
         Args:
           data: a table that :meth:`open` made, or anything that it opens.
+          most_bad: the number of rows to skip at most because they cannot be read. The chunks lack
+            them. A table that :meth:`open` made must keep them (``keep_refused=True``).
 
         Raises:
-          ValueError: none of the pipeline's columns is there, or a cell is of another kind than
-            its column.
+          ValueError: none of the pipeline's columns is there.
+          jaxmkl.tables.RefusedRows: a cell is of another kind than its column, or a row cannot be
+            read, and ``most_bad`` were skipped before.
 
         Warns:
           UserWarning: a column is not there; all its cells count as missing.
           jaxmkl.tables.UnseenCells: cells have values of which the pipeline knows nothing.
+          jaxmkl.tables.SkippedRows: rows were skipped, by their numbers.
         """
-        return self._predictions(data, stacklevel=2)  # of the loop that runs the generator
+        return self._predictions(data, 2, most_bad)  # of the loop that runs the generator
 
-    def _predictions(self, data: Inputs, stacklevel: int) -> Iterator[tuple["Chunk", Prediction]]:
-        table: Table = data if hasattr(data, "share_read") else self.open(data)
+    def _predictions(
+        self, data: Inputs, stacklevel: int, most_bad: int = 0
+    ) -> Iterator[tuple["Chunk", Prediction]]:
+        keeps, bad = most_bad > 0, list[int]()
+        table: Table = data if hasattr(data, "share_read") else self.open(data, keep_refused=keeps)
         try:
             missing, _ = self.differences(table.names)
             if missing:
@@ -130,8 +155,11 @@ class Pipeline:
                 text = f"not among the columns{first}, and counted as missing cells"
                 warnings.warn(f"{text}: {shown(missing, 20)}", UserWarning, stacklevel=stacklevel)
             unseen = np.zeros(len(self.columns.kinds), int)
-            for chunk in table.chunks(AT_ONCE):
-                X, _ = self.columns.inputs(chunk, self.fills, learn=False)
+            for rows in table.chunks(AT_ONCE):
+                chunk, X, skipped = self._readable(rows, most_bad - len(bad))
+                bad += skipped
+                if not len(X):
+                    continue
                 given = set(chunk.frame.columns)
                 there = [kind.name in given for kind in self.columns.kinds]
                 unseen += there * self.columns.unseen(chunk, X)
@@ -139,9 +167,31 @@ class Pipeline:
                 yield chunk, jax.tree.map(np.asarray, said)
             for sentence in self.columns.losses(unseen):
                 warnings.warn(sentence, UnseenCells, stacklevel=stacklevel)
+            if bad:
+                warnings.warn(SkippedRows(bad), stacklevel=stacklevel)
         finally:
             if table is not data:
                 table.close()
+
+    def _readable(self, chunk: "Chunk", most: int) -> tuple["Chunk", np.ndarray, list[int]]:
+        """The rows of a chunk that can be read, their inputs, and the numbers of up to ``most``
+        others; one more is refused."""
+        from jaxmkl.tables._cells import RefusedRows
+
+        reasons = dict(chunk.refused)
+        while True:
+            bad = sorted(reasons)
+            end = [*bad, len(chunk.frame)][min(most, len(bad))]  # the row that is one too many
+            rows = [row for row in range(end) if row not in reasons]
+            kept = chunk.take(rows)
+            try:
+                X, _ = self.columns.inputs(kept, self.fills, learn=False)
+            except RefusedRows as error:
+                reasons |= {rows[row]: reason for row, reason in error.reasons.items()}
+                continue
+            if len(bad) > most:
+                raise RefusedRows({row: reasons[row] for row in bad[most:]})
+            return kept, X, [chunk.numbers[row] for row in bad]
 
     def _all(self, data: Inputs) -> Prediction:
         found = []

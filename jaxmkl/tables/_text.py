@@ -148,9 +148,7 @@ class CSV(TextTable):
         first, name, given = self.lines.first(), file.name, self.reading
         if why := self._not_text(1, first[0]):
             raise ValueError(why)
-        self.separator = _header.separator_of(
-            file.start.decode("utf-8-sig", errors="replace"), SEPARATORS
-        )
+        self.separator = _header.separator_of(first, SEPARATORS)
         if said := SAID.fullmatch(first[0].strip()):  # by a spreadsheet, for another
             self.separator = said[1]
             next(self.lines)
@@ -234,8 +232,8 @@ class CSV(TextTable):
                 noted(), delimiter=self.separator, skipinitialspace=True, strict=True
             )
 
-        parser, most = reader(), csv.field_size_limit(self.reading.longest_line << 20)
-        try:
+        parser = reader()
+        with _header.cells_up_to(self.reading.longest_line << 20):
             while len(rows) < size:
                 taken.clear()
                 begin = lines.number + 1
@@ -256,8 +254,6 @@ class CSV(TextTable):
                 if why:
                     refused[len(rows)] = why
                 rows.append((begin, row))
-        finally:
-            csv.field_size_limit(most)
         return rows, refused
 
     def _unread(self, where: str, begin: int, row: list[str]) -> str:

@@ -294,6 +294,11 @@ def test_the_median_distance():
     np.testing.assert_allclose(jaxmkl.kernels.median_distance(X), np.median(apart), rtol=1e-5)
     some = jaxmkl.kernels.median_distance(np.repeat(X, 10, axis=0), most=100)
     assert abs(some - np.median(apart)) < 0.2
+    for exponent in (-800, -80, -62, 62, 80, 800):  # their squares would vanish or overflow
+        found = jaxmkl.kernels.median_distance(np.ldexp(X, exponent))
+        np.testing.assert_allclose(np.ldexp(found, -exponent), np.median(apart), rtol=1e-5)
+    tiny = np.ldexp(X, -130).astype(np.float32)  # subnormal numbers
+    np.testing.assert_allclose(jaxmkl.kernels.median_distance(tiny) * 2.0**130, some, rtol=0.1)
     for bad in (np.zeros((5, 2)), np.zeros(3), np.zeros((1, 2)), np.full((3, 2), np.nan)):
         with pytest.raises(ValueError, match="median_distance: X must"):
             jaxmkl.kernels.median_distance(bad)

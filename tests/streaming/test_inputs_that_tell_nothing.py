@@ -1,4 +1,4 @@
-"""Warnings of inputs that tell nothing: constant ones, and those whose squares vanish."""
+"""Warnings of inputs that tell nothing, and of inputs and targets whose squares vanish."""
 
 import warnings
 
@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse
 
 import jaxmkl
+import jaxmkl.sklearn
 
 SMALL_PROGRAMS = True
 LEARNER = jaxmkl.scaled(
@@ -19,28 +20,28 @@ Y = DRAWN[:, 0]
 begin = jax.jit(lambda: LEARNER.init(jax.random.key(0), 2))
 
 
-def run(X):
-    return jaxmkl.run(LEARNER, begin(), X, Y)
+def run(X, y=Y):
+    return jaxmkl.run(LEARNER, begin(), X, y)
 
 
-def run_many(X):
-    return jaxmkl.run_many(LEARNER, jax.random.split(jax.random.key(0), 1), X, Y)
+def run_many(X, y=Y):
+    return jaxmkl.run_many(LEARNER, jax.random.split(jax.random.key(0), 1), X, y)
 
 
-def run_fleet(X):
+def run_fleet(X, y=Y):
     states = jax.tree.map(lambda leaf: leaf[None], begin())
-    return jaxmkl.run_fleet(LEARNER, states, X[None], Y[None])
+    return jaxmkl.run_fleet(LEARNER, states, X[None], y[None])
 
 
-def stream(X):
-    chunks = [(X[:7], Y[:7]), (X[:0], Y[:0]), (X[7:], Y[7:])]
+def stream(X, y=Y):
+    chunks = [(X[:7], y[:7]), (X[:0], y[:0]), (X[7:], y[7:])]
     return list(jaxmkl.stream(LEARNER, begin(), chunks))
 
 
-def warned(driver, X):
+def warned(driver, *examples):
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
-        driver(X)
+        driver(*examples)
     assert all(one.filename == __file__ for one in found)
     return [str(one.message) for one in found]
 
@@ -60,6 +61,42 @@ def test_columns_whose_squares_vanish_are_named(driver):
     assert 1 <= np.ptp(SMALL[:, 1] * factor) < 2
     assert warned(driver, SMALL * [1.0, factor]) == []
     assert "column(s) 0, 1 differ" in warned(driver, DRAWN * 1e-40)[0]
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_targets_whose_squares_vanish_are_named(driver):
+    for y in (1e-20 * Y, 1e-38 * Y):
+        (text,) = warned(driver, DRAWN, y)
+        assert text.startswith(f"{driver.__name__}: targets differ by at most ")
+        assert "whose square vanishes in float32" in text
+        factor = eval(text.rsplit(" as ", 1)[1])
+        assert 1 <= np.ptp(y * factor) < 2
+        assert warned(driver, DRAWN, y * factor) == []
+    assert len(warned(driver, SMALL, 1e-20 * Y)) == 2
+    # equal ones may be so by chance
+    assert warned(driver, DRAWN, np.zeros(T)) == warned(driver, DRAWN, 1e-12 * Y) == []
+
+
+@pytest.mark.slow
+def test_targets_by_their_columns_and_with_gaps():
+    learner = jaxmkl.raker(jaxmkl.Gaussian(0.5), num_features=4, num_outputs=3)
+    state = learner.init(jax.random.key(0), 2)
+    y = np.stack([Y, 1e-22 * Y, 0 * Y], axis=1)
+    (text,) = warned(lambda y: jaxmkl.run(learner, state, DRAWN, y), y)
+    assert text.startswith("run: targets in column(s) 1 differ by at most ")
+    small = np.where(np.arange(T) % 3 == 0, np.nan, 1e-25 * Y)
+
+    def stream(y):
+        return list(jaxmkl.stream(LEARNER, begin(), [(DRAWN, y)], gaps=True))
+
+    assert "targets differ by at most" in warned(stream, small)[0]
+    assert warned(stream, 1e25 * small) == warned(stream, np.full(T, np.nan)) == []
+
+
+@pytest.mark.slow
+def test_an_estimator_warns_of_targets_in_the_line_that_fits_it():
+    (text,) = warned(jaxmkl.sklearn.MKLRegressor("raker", num_features=4).fit, DRAWN, 1e-30 * Y)
+    assert "targets differ by at most" in text
 
 
 @pytest.mark.parametrize("driver", DRIVERS)

@@ -22,6 +22,7 @@ from played import (
 )
 from trees import assert_close, assert_equal, everything, scan
 
+import jaxmkl
 from jaxmkl import _learner, streaming, updates, wrappers
 from jaxmkl.features import FourierFeatures
 from jaxmkl.mkl import MKL
@@ -285,6 +286,30 @@ def test_a_learner_may_take_a_smaller_block():
     assert count.calls == calls
     _, six = run(learner, block_size=500, record=count)
     np.testing.assert_allclose(six, three, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.endless
+@pytest.mark.parametrize(
+    ("make", "most"),
+    [
+        (jaxmkl.raker, 1e-5),
+        (functools.partial(jaxmkl.expert_mkl, banks="fixed"), 1e-3),
+        (jaxmkl.expert_mkl, 0.05),
+    ],
+    ids=["raker", "fixed", "default"],
+)
+def test_how_far_a_run_and_a_scan_of_its_rounds_agree(make, most):
+    """As its docstring says, on 20,000 examples and with ten times the room."""
+    draws, learner = np.random.default_rng(5), make()
+    X = draws.random((20_000, 6)).astype(np.float32)
+    y = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3]
+    y += 5 * X[:, 4] + draws.normal(size=len(X))
+    X, y = (X - 0.5) / 0.29, ((y - y.mean()) / y.std()).astype(np.float32)
+    state = learner.init(jax.random.key(0), 6)
+    _, ours = streaming.run(learner, state, X, y)
+    _, theirs = jax.jit(lambda *of: jax.lax.scan(learner.step, of[0], of[1:]))(state, X, y)
+    np.testing.assert_allclose(ours.prediction, theirs.prediction, rtol=0.0, atol=most)
+    assert float(ours.loss.mean()) == pytest.approx(float(theirs.loss.mean()), rel=1e-3)
 
 
 @pytest.mark.parametrize("learner", [REGRESSION, CLASSIFICATION])
