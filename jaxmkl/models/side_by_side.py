@@ -28,7 +28,7 @@ from jaxmkl.updates import RLS, Rule
 from jaxmkl.updates.second_order import RLSCode, RLSState
 
 # where the models (R, P) are in each array of the state
-_AXES: Any = RLSState(1, 0, 0, 0, 1, 0)  # type: ignore[arg-type]
+_AXES: Any = RLSState(1, 0, 0, 0, 0)  # type: ignore[arg-type]
 
 
 class _Place(NamedTuple):

@@ -15,11 +15,10 @@ import numpy as np
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._blocks import dots, factor_and_inverse, sum_over_rows
+from jaxmkl._blocks import factor_and_inverse, sum_over_rows
 from jaxmkl._feedback import Feedback
 from jaxmkl._shards import added
 from jaxmkl._types import Number, Numbers, PyTree
-from jaxmkl.updates.packed import PackedRLS
 from jaxmkl.updates.rule import Rule
 
 _HIGHEST = jax.lax.Precision.HIGHEST
@@ -47,43 +46,25 @@ class RLSState(NamedTuple):
     """S (R, P, M, M), symmetric to rounding."""
     gains: jax.Array
     """(R, P, period, M)."""
-    factor: jax.Array
-    """(R, P, period, period), lower triangular; zeros where nothing was learned."""
-    coefficients: jax.Array
-    """(K, R, P, period)."""
+    table: jax.Array
+    """Of each round of the period its row of the factor and its coefficients, zeros where nothing
+    was learned, and a row for rounds that are over (R, P, period + 1, period + K)."""
     discount: jax.Array
     """The product of φ_s (R, P)."""
 
-    def predict(self, code: "RLSCode") -> tuple[jax.Array, jax.Array]:
-        """Values (K, R, P), and h_s·z (R, P, period) of examples since the last renewal."""
-        h_z = jnp.einsum("rpsu,rpu->rps", self.factor, code.kernel, precision=_HIGHEST)
-        return code.value + dots(self.coefficients, h_z[None]), h_z
+    @property
+    def period(self) -> int:
+        return self.table.shape[-2] - 1
 
-    def square(self, h_z: jax.Array) -> jax.Array:
-        """Σ_s (h_s·z)² (R, P)."""
-        return jnp.sum(h_z**2, axis=-1)
+    @property
+    def factor(self) -> jax.Array:
+        """(R, P, period, period), lower triangular."""
+        return self.table[..., :-1, : self.period]
 
-    def past(self, h_z: jax.Array) -> jax.Array:
-        """Σ_s h_s·z factor_s (R, P, period)."""
-        return jnp.einsum("rps,rpsu->rpu", h_z, self.factor, precision=_HIGHEST)
-
-    def learned(
-        self, code: "RLSCode", row: jax.Array, coefficients: jax.Array, where: jax.Array
-    ) -> "RLSState":
-        """The state with an example's row of the factor (R, P, period) and coefficients (K, R, P).
-
-        Models that are not ``where`` (R, P) stay as they are.
-        """
-
-        def write(buffer: jax.Array, row: jax.Array, where: jax.Array, axis: int) -> jax.Array:
-            old = jax.lax.dynamic_index_in_dim(buffer, code.slot, axis, keepdims=False)
-            row = jnp.where(where, row, old)
-            return jax.lax.dynamic_update_index_in_dim(buffer, row, code.slot, axis)
-
-        return self._replace(
-            factor=write(self.factor, row, where[..., None], -2),
-            coefficients=write(self.coefficients, coefficients, where[None], -1),
-        )
+    @property
+    def coefficients(self) -> jax.Array:
+        """(K, R, P, period)."""
+        return jnp.moveaxis(self.table[..., :-1, self.period :], -1, 0)
 
 
 class RLSCode(NamedTuple):
@@ -98,7 +79,7 @@ class RLSCode(NamedTuple):
     jitter: jax.Array  # what is added to the diagonal of S when it ends (R, P, M)
     noise: jax.Array  # the variance of the label, in units of that of others (R, P)
     gain: jax.Array  # S z (R, P, M)
-    kernel: jax.Array  # z·gains (R, P, period)
+    kernel: jax.Array  # z·gains, and K zeros (R, P, period + K)
     value: jax.Array  # θ·z (K, R, P)
 
 
@@ -176,8 +157,7 @@ class RLS(Rule):
             weights=jnp.zeros((K, R, P, M), dtype),
             covariance=jnp.tile(jnp.eye(M, dtype=dtype), (R, P, 1, 1)),
             gains=jnp.zeros((R, P, b, M), dtype),
-            factor=jnp.zeros((R, P, b, b), dtype),
-            coefficients=jnp.zeros((K, R, P, b), dtype),
+            table=jnp.zeros((R, P, b + 1, b + K), dtype),
             discount=jnp.ones((R, P), dtype),
         )
 
@@ -227,6 +207,7 @@ class RLS(Rule):
         new = jnp.matmul(Z, state.covariance, precision=_HIGHEST)
         gains = _merged(state.gains, new, start, jnp.arange(b, dtype=jnp.int32) >= slot)
         kernel = jnp.matmul(Z, jnp.swapaxes(gains, -1, -2), precision=_HIGHEST)
+        kernel = jnp.pad(kernel, (*((0, 0),) * 3, (0, len(state.weights))))
         # a product and a sum would do, but XLA's CPU compiler (jaxlib 0.10) gets it wrong here
         value = jnp.matmul(Z, jnp.moveaxis(state.weights, 0, -1), precision=_HIGHEST)
         # here and behind a barrier, not where S is renewed: XLA would copy S there to have it
@@ -247,19 +228,24 @@ class RLS(Rule):
         )
 
     def predict(self, state: RLSState, code: RLSCode, z: jax.Array) -> tuple[jax.Array, PyTree]:
-        """Values (K, R, P); and these with what the state found beside them."""
-        found = state.predict(code)
-        return found[0], found
+        """Values (K, R, P); and these with the sums over the period that :meth:`update` uses.
+
+        These are Σ_s h_s·z factor_s (R, P, period) and Σ_s (h_s·z)² (R, P).
+        """
+        h_z = jnp.einsum("rpsu,rpu->rps", state.table, code.kernel, precision=_HIGHEST)
+        sums = jnp.einsum("rps,rpsu->rpu", h_z, state.table, precision=_HIGHEST)
+        values = code.value + jnp.moveaxis(sums[..., state.period :], -1, 0)
+        return values, (values, sums[..., : state.period], jnp.sum(h_z**2, axis=-1))
 
     def variances(self, state: RLSState, code: RLSCode, aux: PyTree) -> jax.Array:
         """z'S z (R, P)."""
-        return jnp.maximum(_left(state, code, aux[1]), 0.0) / state.discount
+        return jnp.maximum(_left(code, aux[2]), 0.0) / state.discount
 
     def update(self, state: RLSState, code: RLSCode, aux: PyTree, feedback: Feedback) -> RLSState:
-        values, found = aux
-        errors, dtype = jnp.atleast_1d(feedback.y)[:, None, None] - values, values.dtype
+        (values, past, square), dtype = aux, aux[0].dtype
+        errors = jnp.atleast_1d(feedback.y)[:, None, None] - values
         # rounding must not turn a direction that is used up negative
-        variance = _left(state, code, found)
+        variance = _left(code, square)
         learned = feedback.taken()[0] & (variance > 0)
         forgetting = jnp.atleast_1d(jnp.asarray(self.forgetting, dtype))[:, None]
         discount = jnp.maximum(forgetting, code.floor) * state.discount
@@ -267,15 +253,13 @@ class RLS(Rule):
         root = jax.lax.rsqrt(noise + jnp.where(learned, variance, 1.0))
         # S_t z = (gain - Σ_u past_u gains_u) / discount
         own = jax.nn.one_hot(code.slot, self.period, dtype=dtype)[None, None]
-        row = root[..., None] * (own - state.past(found))
-        after = state.learned(code, row, errors * root[None], learned)
-        return after._replace(discount=jnp.where(learned, discount, state.discount))
-
-    def packed(self, state: RLSState) -> PackedRLS:
-        return PackedRLS.of(state)
-
-    def unpacked(self, state: PackedRLS) -> RLSState:
-        return RLSState(*(getattr(state, field) for field in RLSState._fields))
+        row = jnp.concatenate([own - past, jnp.moveaxis(errors, 0, -1)], axis=-1)
+        row = jnp.where(learned[..., None], root[..., None] * row, 0.0)
+        slot = jnp.where(code.fresh, code.slot, self.period)
+        return state._replace(
+            table=jax.lax.dynamic_update_index_in_dim(state.table, row, slot, -2),
+            discount=jnp.where(learned, discount, state.discount),
+        )
 
     def close(self, state: RLSState, codes: RLSCode, round: jax.Array) -> RLSState:
         """Keep the gains of the block; renew S and θ when a period is full."""
@@ -399,16 +383,15 @@ class RLS(Rule):
         rows = jnp.matmul(factor, state.gains, precision=_HIGHEST)
         return state._replace(
             weights=state.weights + _change(state, rows),
-            factor=state.factor - factor,
-            coefficients=jnp.where(full, 0.0, state.coefficients),
+            table=jnp.where(full, 0.0, state.table),
             **self.taken_in(state, jitter, rows, learned, full),
         )
 
 
-def _left(state: RLSState, code: RLSCode, found: PyTree) -> jax.Array:
+def _left(code: RLSCode, square: jax.Array) -> jax.Array:
     """z'S z (R, P) times the discount, with the example's own z."""
     own = jax.lax.dynamic_index_in_dim(code.kernel, code.slot, -1, keepdims=False)
-    return own - state.square(found)
+    return own - square
 
 
 def diagonal_of(S: jax.Array) -> jax.Array:
