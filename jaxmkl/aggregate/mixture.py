@@ -9,8 +9,6 @@ References:
   Cesa-Bianchi and Lugosi (2006), Prediction, Learning, and Games, 2.5 (the gradient trick).
 """
 
-from collections.abc import Sequence
-from functools import reduce
 from typing import Any, NamedTuple
 
 import jax
@@ -19,7 +17,6 @@ import numpy as np
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._blocks import dots, sum_of
 from jaxmkl._types import Number, Numbers, PyTree
 from jaxmkl.aggregate.base import FLOOR, Aggregate, Combination, bounded
 from jaxmkl.losses import Loss
@@ -59,20 +56,21 @@ class Regrets(NamedTuple):
 
     def weights(self, active: jax.Array | None = None) -> jax.Array:
         """w ∝ max(R, 0) / (V + B) (M, n) among the active items; equal where all are 0."""
+        each = self._each(active)
+        total = jnp.sum(each, axis=-1, keepdims=True)
+        heard = total[:-1] > 0
+        total = jnp.where(heard, total[:-1], total[-1:])
+        return jnp.where(heard, each[:-1], each[-1:]) / jnp.where(total > 0, total, 1.0)
+
+    def _each(self, active: jax.Array | None) -> jax.Array:
+        """Unscaled weights (M, n), and below them equal ones of the active items: (M + 1, n)."""
         active = self._active(active)
-        w, equal = self.unscaled(active), active.astype(self.regret.dtype)
-        total = dots(equal, w)[:, None]
-        w = jnp.where(total > 0, w, equal)
-        total = jnp.where(total > 0, total, dots(equal, equal)[:, None])
-        return w / jnp.where(total > 0, total, 1.0)
+        w = self.unscaled(active)
+        return jnp.concatenate([w, active.astype(w.dtype)])
 
     def _active(self, active: jax.Array | None) -> jax.Array:
         """Which items are active (1, n)."""
         return jnp.ones_like(self.regret[:1], bool) if active is None else active[None, :]
-
-    def packed_few(self) -> Any:
-        """The form that regrets towards few items have in the rounds of a block."""
-        return FewRegrets(tuple(self.regret[0]), tuple(self.squares[0]), self.unit[0, 0])
 
     def mean(self, of_items: jax.Array) -> jax.Array:
         """The mean of arrays (n, ...) by the weights of the first memory."""
@@ -81,7 +79,11 @@ class Regrets(NamedTuple):
     def mixed(self, values: jax.Array, active: jax.Array | None = None) -> jax.Array:
         """Predictions p (M,) from the items' values (n,), finite where they are active."""
         values = values if active is None else jnp.where(active, values, 0.0)
-        return jnp.dot(self.weights(active), values, precision=jax.lax.Precision.HIGHEST)
+        each = self._each(active)
+        total, sums = jnp.sum(each, axis=-1), jnp.sum(each * values[None], axis=-1)
+        heard = total[:-1] > 0
+        total, sums = (jnp.where(heard, a[:-1], a[-1:]) for a in (total, sums))
+        return sums / jnp.where(total > 0, total, 1.0)
 
     def after(
         self,
@@ -108,83 +110,6 @@ class Regrets(NamedTuple):
             jnp.where(judged, memories * self.regret + gains, self.regret),
             jnp.where(judged, memories * self.squares + gains**2, self.squares),
             jnp.where(largest >= 0, unit, self.unit),
-        )
-
-
-class PackedRegrets(Regrets):
-    """Regrets amid a block on an accelerator, whose sums over items are worked out at once."""
-
-    def weights(self, active: jax.Array | None = None) -> jax.Array:
-        each = self._each(active)
-        total = jnp.sum(each, axis=-1, keepdims=True)
-        heard = total[:-1] > 0
-        total = jnp.where(heard, total[:-1], total[-1:])
-        return jnp.where(heard, each[:-1], each[-1:]) / jnp.where(total > 0, total, 1.0)
-
-    def _each(self, active: jax.Array | None) -> jax.Array:
-        """Unscaled weights (M, n), and below them equal ones of the active items: (M + 1, n)."""
-        active = self._active(active)
-        w = self.unscaled(active)
-        return jnp.concatenate([w, active.astype(w.dtype)])
-
-    def mixed(self, values: jax.Array, active: jax.Array | None = None) -> jax.Array:
-        values = values if active is None else jnp.where(active, values, 0.0)
-        each = self._each(active)
-        total, sums = jnp.sum(each, axis=-1), jnp.sum(each * values[None], axis=-1)
-        heard = total[:-1] > 0
-        total, sums = (jnp.where(heard, a[:-1], a[-1:]) for a in (total, sums))
-        return sums / jnp.where(total > 0, total, 1.0)
-
-
-class FewRegrets(NamedTuple):
-    """Regrets towards few items amid a block on an accelerator, at one memory that is 1.
-
-    They are taken number by number: a sum over an array would be a kernel of its own.
-    """
-
-    regret: tuple[jax.Array, ...]
-    """R of each item."""
-    squares: tuple[jax.Array, ...]
-    """V of each item."""
-    unit: jax.Array
-    """B."""
-
-    def unpacked(self) -> Regrets:
-        """The regrets that have this form."""
-        regret, squares = (jnp.stack(numbers)[None] for numbers in self[:2])
-        return Regrets(regret, squares, self.unit[None, None])
-
-    def _weights(self, active: Sequence[jax.Array]) -> list[jax.Array]:
-        """The weights of the items, and 1 for their sum where there is none."""
-        pairs = zip(self.regret, self.squares, active, strict=True)
-        w = [Regrets(R, V, self.unit).unscaled(yes) for R, V, yes in pairs]
-        total, equal = sum_of(w), [yes.astype(self.unit.dtype) for yes in active]
-        heard, number = total > 0, sum_of(equal)
-        total = jnp.where(heard, total, jnp.where(number > 0, number, 1.0))
-        return [jnp.where(heard, a, b) / total for a, b in zip(w, equal, strict=True)]
-
-    def mean(self, of_items: jax.Array) -> jax.Array:
-        """The mean of arrays (n, ...) by the weights."""
-        w = self._weights([jnp.array(True)] * len(self.regret))
-        return sum_of([each * of_items[i] for i, each in enumerate(w)])
-
-    def mixed(self, values: jax.Array, active: jax.Array | None = None) -> jax.Array:
-        """The prediction p (1,) from the items' values (n,), finite where they are active."""
-        if active is None:
-            return self.mean(values)[None]
-        w, values = self._weights([*active]), jnp.where(active, values, 0.0)
-        return sum_of([each * values[i] for i, each in enumerate(w)])[None]
-
-    def after(
-        self, mixed: jax.Array, values: jax.Array, y: jax.Array, loss: Loss, judged: jax.Array
-    ) -> "FewRegrets":
-        """As :meth:`Regrets.after`."""
-        slope = loss.slope(mixed[0], y)
-        gains = [jnp.where(judged, slope * _apart(mixed[0], f), 0.0) for f in values]
-        return FewRegrets(
-            tuple(R + r for R, r in zip(self.regret, gains, strict=True)),
-            tuple(V + r**2 for V, r in zip(self.squares, gains, strict=True)),
-            reduce(jnp.maximum, [r**2 for r in gains], self.unit),
         )
 
 
@@ -321,11 +246,3 @@ class Mixture(Aggregate):
             state.memories.after(value[None], of_memories, y, loss, any_judged),
             state.seen.after(y, judged),
         )
-
-    def packed(self, state: MixtureState) -> PyTree:
-        models, memories, seen = state
-        return MixtureState(PackedRegrets(*models), memories.packed_few(), seen)
-
-    def unpacked(self, state: PyTree) -> MixtureState:
-        models, memories, seen = state
-        return MixtureState(Regrets(*models), memories.unpacked(), seen)

@@ -151,9 +151,7 @@ class Stack(Aggregate):
         )
 
     def packed(self, state: StackState) -> PyTree:
-        base, models, regrets, seen = state
-        return StackState(self.base.packed(base), models.packed(), regrets.packed_few(), seen)
+        return state._replace(base=self.base.packed(state.base), models=state.models.packed())
 
     def unpacked(self, state: PyTree) -> StackState:
-        base, models, regrets, seen = state
-        return StackState(self.base.unpacked(base), models.unpacked(), regrets.unpacked(), seen)
+        return state._replace(base=self.base.unpacked(state.base), models=state.models.unpacked())
