@@ -304,18 +304,6 @@ class MKL(Algorithm):
             memory=memory,
         )
 
-    def packed(self, state: MKLState) -> MKLState:
-        return state.replace(
-            models=tuple(bank.packed(own) for bank, own in self._banks(state)),
-            aggregate=self._each(self.aggregate.packed, state.aggregate),
-        )
-
-    def unpacked(self, state: MKLState, codes: PyTree) -> MKLState:
-        return state.replace(
-            models=tuple(bank.unpacked(own) for bank, own in self._banks(state)),
-            aggregate=self._each(self.aggregate.unpacked, state.aggregate),
-        )
-
     def predict_own(self, state: MKLState, code: MKLCode) -> tuple[Forecast, MKLAux]:
         predicted = [bank.predict(*own) for bank, *own in self._banks(state, code.models)]
         values, of_banks = zip(*predicted, strict=True)

@@ -81,14 +81,6 @@ class Aggregate(abc.ABC):
         If none is judged, no bit changes. ``round`` is the number of the example.
         """
 
-    def packed(self, state: PyTree) -> PyTree:
-        """The state as the rounds of a block have it on an accelerator, by default as it is."""
-        return state
-
-    def unpacked(self, state: PyTree) -> PyTree:
-        """The state that was :meth:`packed`, after the rounds of a block."""
-        return state
-
     def merged(self, states: PyTree, start: PyTree | None) -> PyTree:
         """One state from those of shards, whose leaves have a leading axis (:func:`jaxmkl.merge`).
 

@@ -149,9 +149,3 @@ class Stack(Aggregate):
             base=self.base.close(state.base, size, round),
             models=state.models.close(self.rule, size, round),
         )
-
-    def packed(self, state: StackState) -> PyTree:
-        return state._replace(base=self.base.packed(state.base), models=state.models.packed())
-
-    def unpacked(self, state: PyTree) -> StackState:
-        return state._replace(base=self.base.unpacked(state.base), models=state.models.unpacked())

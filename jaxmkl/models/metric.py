@@ -154,12 +154,6 @@ class MetricBank(Bank):
     ) -> MetricModelsState:
         return state._replace(bank=self.inside.close(state.bank, codes, round))
 
-    def packed(self, state: MetricModelsState) -> MetricModelsState:
-        return state._replace(bank=self.inside.packed(state.bank))
-
-    def unpacked(self, state: MetricModelsState) -> MetricModelsState:
-        return state._replace(bank=self.inside.unpacked(state.bank))
-
     def prepared(
         self, state: MetricModelsState, renewal: Renewal
     ) -> tuple[MetricModelsState, Renewal, jax.Array]:

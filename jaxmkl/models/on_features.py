@@ -220,16 +220,6 @@ class FeatureModels(Bank):
         features = self.features.close(state.features, codes.features, round)
         return FeatureModelsState(features, rules)
 
-    def packed(self, state: FeatureModelsState) -> FeatureModelsState:
-        if self.features.sequential:  # each round encodes, by states as they are
-            return state
-        return state._replace(rules=tuple(rule.packed(own) for rule, own in self._rules(state)))
-
-    def unpacked(self, state: FeatureModelsState) -> FeatureModelsState:
-        if self.features.sequential:
-            return state
-        return state._replace(rules=tuple(rule.unpacked(own) for rule, own in self._rules(state)))
-
     def merged(self, states: FeatureModelsState, start: PyTree | None) -> FeatureModelsState:
         good = not self.features.sequential
         wanted = "features that do not grow with the stream: they differ between shards"

@@ -336,16 +336,6 @@ class SideBySide(Bank):
         banks = tuple(bank.close(own, of_bank, round) for bank, own, of_bank in each)
         return SideBySideState(banks, self._squares.close(state.squares, codes.squares, round))
 
-    def packed(self, state: SideBySideState) -> SideBySideState:
-        banks = tuple(
-            bank.packed(own) for bank, own in zip(self._others, state.banks, strict=True)
-        )
-        return SideBySideState(banks, self._squares.packed(state.squares))
-
-    def unpacked(self, state: SideBySideState) -> SideBySideState:
-        banks = tuple(bank.unpacked(own) for bank, own in self._each(state.banks))
-        return SideBySideState(banks, self._squares.unpacked(state.squares))
-
     def _pairs(self, states: tuple) -> Iterator[tuple]:
         return zip(self.banks, states, strict=True)
 

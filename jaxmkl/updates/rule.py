@@ -103,14 +103,6 @@ class Rule(HasLoss, abc.ABC):
         """The state after a block; rounds below ``round`` are over."""
         return state
 
-    def packed(self, state: PyTree) -> PyTree:
-        """The state as the rounds of a block have it on an accelerator, by default as it is."""
-        return state
-
-    def unpacked(self, state: PyTree) -> PyTree:
-        """The state that was :meth:`packed`, after the rounds of a block."""
-        return state
-
     def gradients(self, state: PyTree, round: jax.Array, z: jax.Array) -> jax.Array:
         """The derivatives θ (K, R, P, M) of the models' values by their features, at z (P, M).
 

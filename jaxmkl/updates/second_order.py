@@ -273,45 +273,39 @@ class RLS(Rule):
         return self.settled(renewed, state._replace(gains=gains), codes.slot.size, round)
 
     def settled(
-        self, renewed: Callable[[Any, Any], Any], state: PyTree, size: int, round: jax.Array
+        self, renewed: Callable[[Any, Any, Any], Any], state: PyTree, size: int, round: jax.Array
     ) -> PyTree:
-        """The state after a block of ``size``: ``renewed(state, full)`` when a period is full.
+        """The state after a block of ``size``: ``renewed(state, full, due)`` if a period is full.
 
         Divided by φ again and again, S would magnify what rounding leaves that is not symmetric.
-        So it is made symmetric: every 16 periods, or at once where one forgets more than 6 %.
+        So it is due to be made symmetric every 16 periods, or at once where one forgets more than
+        6 %.
         """
         full = round % self.period == 0
         rarely = round // self.period % SYMMETRIZED == 0
         due = full & (rarely | jnp.any(state.discount < 0.94))
-
-        def renew(own: PyTree) -> PyTree:
-            after = renewed(own, full)
-            return after._replace(
-                covariance=jax.lax.cond(due, _symmetric, lambda S: S, after.covariance)
-            )
-
         if self.period == size:
             # nearly always full: without a branch the covariance is renewed in place
-            return renew(state)
-        return jax.lax.cond(full, renew, lambda own: own, state)
+            return renewed(state, full, due)
+        return jax.lax.cond(full, lambda own: renewed(own, full, due), lambda own: own, state)
 
     def taken_in(
-        self, state: PyTree, jitter: jax.Array, rows: jax.Array, learned: jax.Array, full: Any
-    ) -> dict[str, jax.Array]:
-        """S and its discount after rows h (..., period, M), if a period is full.
+        self,
+        covariance: jax.Array,
+        discount: jax.Array,
+        jitter: jax.Array,
+        learned: jax.Array,
+        full: Any,
+    ) -> jax.Array:
+        """S (..., M, M) / discount + jitter I, if a period is full.
 
-        S <- (S - Σ_s h_s h_s') / discount + jitter I, with the jitter where anything was learned;
-        the rows are zeros unless full.
+        The jitter is added where anything was learned.
         """
-        M = rows.shape[-1]
-        scale = 1.0 / jnp.where(full, state.discount, 1.0)[..., None, None]
-        downdate = jnp.matmul(jnp.swapaxes(rows, -1, -2), rows, precision=_HIGHEST)
+        M = covariance.shape[-1]
+        scale = 1.0 / jnp.where(full, discount, 1.0)[..., None, None]
         jitter = jnp.where(learned[..., None], jitter, 0.0)[..., None, :]
-        eye = jnp.eye(M, dtype=rows.dtype).reshape(*(1,) * (rows.ndim - 2), M, M)
-        return {
-            "covariance": scale * (state.covariance - downdate) + jitter * eye,
-            "discount": jnp.where(full, 1.0, state.discount),
-        }
+        eye = jnp.eye(M, dtype=covariance.dtype).reshape(*(1,) * (covariance.ndim - 2), M, M)
+        return scale * covariance + jitter * eye
 
     def gradients(self, state: RLSState, round: jax.Array, z: jax.Array) -> jax.Array:
         """θ with all that is pending."""
@@ -372,19 +366,23 @@ class RLS(Rule):
     def _information(self, state: RLSState) -> tuple[jax.Array, jax.Array]:
         """A = S⁻¹ (R, P, M, M), and A θ (K, R, P, M)."""
         _, jitter = self.limits(diagonal_of(state.covariance))
-        state = self._renewed(jitter, state, True)
+        state = self._renewed(jitter, state, True, jnp.zeros((), bool))
         A = _inverse(state.covariance)
         return A, jnp.einsum("rpmn,krpn->krpm", A, state.weights, precision=_HIGHEST)
 
-    def _renewed(self, jitter: jax.Array, state: RLSState, full: Any) -> RLSState:
+    def _renewed(self, jitter: jax.Array, state: RLSState, full: Any, due: jax.Array) -> RLSState:
         """S and θ with all that is pending, if the period is full."""
         factor = jnp.where(full, state.factor, 0.0)
         learned = jnp.any(jnp.diagonal(factor, axis1=-2, axis2=-1) != 0, axis=-1)
         rows = jnp.matmul(factor, state.gains, precision=_HIGHEST)
+        downdate = jnp.matmul(jnp.swapaxes(rows, -1, -2), rows, precision=_HIGHEST)
+        covariance = state.covariance - downdate
+        covariance = self.taken_in(covariance, state.discount, jitter, learned, full)
         return state._replace(
             weights=state.weights + _change(state, rows),
+            covariance=symmetric_if(due, covariance),
             table=jnp.where(full, 0.0, state.table),
-            **self.taken_in(state, jitter, rows, learned, full),
+            discount=jnp.where(full, 1.0, state.discount),
         )
 
 
@@ -423,8 +421,9 @@ def _inverse(matrices: jax.Array) -> jax.Array:
     return jax.lax.map(lambda A: factor_and_inverse(A)[1], flat).reshape(matrices.shape)
 
 
-def _symmetric(S: jax.Array) -> jax.Array:
-    return (S + jnp.swapaxes(S, -1, -2)) / 2
+def symmetric_if(due: jax.Array, S: jax.Array) -> jax.Array:
+    """S (..., M, M), made symmetric if that is due."""
+    return jax.lax.cond(due, lambda S: (S + jnp.swapaxes(S, -1, -2)) / 2, lambda S: S, S)
 
 
 def _merged(gains: jax.Array, new: jax.Array, start: jax.Array, fresh: jax.Array) -> jax.Array:

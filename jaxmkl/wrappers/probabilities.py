@@ -131,8 +131,7 @@ class Probabilities(OnBlocks):
         if not self.passthrough:
             return ProbabilitiesState(inner, calibration, None)
         D = num_inputs - self.leading_columns
-        models = Recursive.start(RULE, D + 1, dtype)
-        models = models._replace(weights=jnp.zeros((2 if K is None else K, D + 1), dtype))
+        models = Recursive.start(RULE, D + 1, dtype, 2 if K is None else K)
         on_inputs = OnInputs(Standard.none(D, dtype), models)
         return ProbabilitiesState(inner, calibration, on_inputs)
 
