@@ -220,10 +220,11 @@ def grown(
             on = jnp.where(parts, on_left > 1, waits), parts & (on_right > 1)
             # a triangle of ones counts what comes before each node, its last column everything
             ones = np.triu(np.ones((size, size + 1), np.float32), 1)
-            found = jnp.stack([parts.astype(jnp.int32), sum(on, np.int32(0))], axis=1)
-            counts = jnp.dot(found.astype(jnp.float32), ones).astype(jnp.int32)
+            is_split, goes_left, goes_right = (some.astype(jnp.int32) for some in (parts, *on))
+            found = jnp.stack([is_split, goes_left + goes_right], axis=1).astype(jnp.float32)
+            counts = jnp.dot(found, ones).astype(jnp.int32)
             ordinal, first = jnp.moveaxis(own.totals[:, :, None] + counts[:, :, :size], 1, 0)
-            new, second = ordinal + 1, first + on[0].astype(jnp.int32)
+            new, second = ordinal + 1, first + goes_left
             left = jnp.where(on[0], first, ~leaf)
             right = jnp.where(parts, jnp.where(on[1], second, ~new), left)
             many = (jnp.where(parts, n, of_all) for n in (on_left, on_right))

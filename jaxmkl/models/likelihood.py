@@ -104,10 +104,11 @@ class LikelihoodModels(MetricBank):
             slopes = -jnp.concatenate([*back(by_Z), by_ridge[None]])
             # a step that is left out would be so again
             state = optax.ScaleByAdamState(i, *moments)
-            direction, state = optax.scale_by_adam().update(slopes, state)
+            with jax.numpy_dtype_promotion("standard"):  # which optax relies on
+                direction, state = optax.scale_by_adam().update(slopes, state)
             rate = self.rate * 0.5 * (1 + jnp.cos(jnp.pi * i.astype(dtype) / self.steps))
             after = jnp.stack([at - (rate * direction).astype(dtype), state.mu, state.nu])
-            return jnp.where(jnp.all(jnp.isfinite(slopes)), after, carry)
+            return jnp.where(jnp.all(jnp.isfinite(slopes)), after.astype(dtype), carry)
 
         begun = jnp.pad(start[None], ((0, 2), (0, 0)))
         learned = metric_at(jax.lax.fori_loop(0, self.steps, step, begun)[0, :-1])
