@@ -344,6 +344,14 @@ def test_predict_skips_rows_that_cannot_be_read(tmp_path, monkeypatch, capsys):
         assert status == 2
         assert not out.exists()
         assert "line 31, column 'a'" in said
+    (tmp_path / "none.csv").write_text("a,kind,y\ntall,s,1\n1\n")
+    assert main(["predict", str(path), str(tmp_path / "none.csv"), "--bad-rows", "2"]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert said[-2] == "2 rows that cannot be read were skipped: 2, 3"
+    assert said[-1].endswith("none.csv has no row that can be read")
+    assert main(["run", str(tmp_path / "none.csv"), "--from", str(path), "--bad-rows", "2"]) == 2
+    wanted = "has no row that can be read; 2 rows that cannot be read were skipped: 2, 3\n"
+    assert capsys.readouterr().err.endswith(wanted)
     with pytest.warns(SkippedRows, match="6 rows .* 31"):
         chunks = [chunk for chunk, _ in model.predictions(tmp_path / "bad.csv", most_bad=6)]
     numbers = [number for chunk in chunks for number in chunk.numbers]

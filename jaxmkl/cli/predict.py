@@ -83,7 +83,9 @@ def _predict(given: Namespace, interrupts: Interrupts, file: TextIO, say: show.R
             rows += len(values)
             say(rows, table.share_read())
             interrupts.look()
-        if not rows:
-            raise without_rows(table)
         for warning in told:
             show.aside(warning.message)
+        if not rows and any(isinstance(warning.message, SkippedRows) for warning in told):
+            raise UsageError(f"{given.file} has no row that can be read")
+        if not rows:
+            raise without_rows(table)

@@ -169,6 +169,8 @@ class Run:
                 self._chunks(itertools.chain([first], chunks), table, say)
             except Exception as error:
                 self._end_early(error)
+        if not play.now.num_rows and play.bad:
+            raise UsageError(f"{given.file} has no row that can be read; {_of_bad_rows(play)[0]}")
         if not play.now.num_rows:
             raise UsageError(f"--skip {given.skip}: {given.file} has no rows after these")
 
