@@ -221,12 +221,6 @@ def test_kernels_of_a_round_are_those_of_the_loop_over_a_blocks_rounds():
         launches.kernels_a_round(A_STREAM, 6)
 
 
-def test_kernels_of_a_round_in_one_kernel_are_a_share_of_the_blocks():
-    found = A_STREAM.replace("fusion(%x)", 'custom-call(%x), custom_call_target="tpu_custom_call"')
-    assert launches.kernels_a_round(found, 4) == 1 / 4
-    assert launches.kernels_a_round(found, 8) == 1 / 8
-
-
 def test_examples_of_the_device_are_those_of_a_learners_task():
     for name, learner in device.learners().items():
         X, y = device.examples(name, learner, 40)

@@ -54,6 +54,7 @@ class RLSState(NamedTuple):
 
     @property
     def period(self) -> int:
+        """Rounds between two renewals of S."""
         return self.table.shape[-2] - 1
 
     @property
