@@ -35,7 +35,8 @@ column 'soil' holds words: one 0/1 feature for each of its 2 values; others are 
 column 'rain': numbers, missing cells become the mean so far, a feature tells which
 
 Text becomes its words: TF-IDF of the 512 that most of the first rows have (``--as note=text:2048``
-keeps more), and where most inputs are words, ``expert_mkl`` has linear models.
+keeps more), and where most inputs are words, ``expert_mkl`` has linear models of them, and kernels
+of the other inputs.
 
 If you know better, use ``--drop COLUMN`` or ``--as COLUMN=KIND``. An ambiguous cell
 (``01/02/2024``; ``1,234``) is refused; the message has its line, its column and what to write.
@@ -49,8 +50,10 @@ not name is zero.
 
 Each row is predicted before its label is seen, in the order of the file. So the errors are those
 of a learner in use. Two baselines ignore the inputs: the mean so far (of classes, the most
-frequent one), and the last label. A learner that is no better than these has learned nothing. Rows
-without a target are predicted, but not learned.
+frequent one), and the last label. A learner that is no better than these has learned nothing; a
+note names those that are worse than the mean. Rows without a target are predicted, but not
+learned. Columns with heavy tails are named, too, with what helps
+(:mod:`jaxmkl.guide.troubleshooting`).
 
 Classifiers predict probabilities. The table judges these by the log loss, the Brier score and the
 calibration error, which compares how sure a learner is with how often it is right. The report
