@@ -14,7 +14,6 @@ from sklearn.linear_model import SGDClassifier
 
 import jaxmkl
 from jaxmkl.evaluate import candidates
-from jaxmkl.kernels.kernel import kernels_in
 from jaxmkl.tables import Columns, open_table
 from jaxmkl.wrappers import AllBut, layers
 
@@ -117,19 +116,54 @@ def test_numbers_of_words_that_are_refused():
 
 @pytest.mark.parametrize(
     ("words", "settings", "banks"),
-    [((), {}, 2), (((0, 40),), {}, 2), (((0, 60),), {}, 1), (((0, 60),), {"banks": "fixed"}, 1)],
+    [
+        ((), {}, 2),
+        (((0, 40),), {}, 2),
+        (((0, 60),), {}, 2),
+        (((3, 30), (40, 90)), {"num_features": 9}, 2),
+        (((0, 100),), {}, 1),
+        (((0, 60),), {"banks": "fixed"}, 1),
+    ],
 )
 def test_models_are_linear_where_most_inputs_are_words(words, settings, banks):
     asked = {"num_inputs": 100, "words": words}
-    (made,), notes = candidates(["expert_mkl"], "regression", 0, settings, **asked)
+    (made, other), notes = candidates(["expert_mkl", "raker"], "regression", 0, settings, **asked)
     inside = list(layers(made.learner))
     assert len(inside[-1].models) == banks
-    is_linear = banks == 1 and not settings
-    (kernels, *_) = kernels_in(inside[-1])
-    assert isinstance(kernels, jaxmkl.Linear) == is_linear
-    assert any("models are linear, as 60 of 100 inputs are words" in n for n in notes) == is_linear
+    num_words = sum(end - first for first, end in words)
+    is_linear = num_words > 50 and "banks" not in settings
+    last = inside[-1].models[-1]
+    assert isinstance(getattr(last, "kernels", None), jaxmkl.Linear) == is_linear
+    text = f"models are linear, as {num_words} of 100 inputs are words"
+    assert any(text in note for note in notes) == is_linear
     scalers = [layer.scaler for layer in inside if hasattr(layer, "scaler")]
     assert [isinstance(scaler, AllBut) for scaler in scalers] == [bool(words)]
+    if is_linear and banks == 2:  # kernels are of what is no word
+        others = {*range(100)} - {at for first, end in words for at in range(first, end)}
+        assert {*inside[-1].models[0].kernels.columns} == others
+        assert any("and kernels are of the others" in note for note in notes)
+    assert other.parameters["kernels"] is None
+
+
+@pytest.mark.endless
+def test_categories_beside_a_number():
+    """What is learned of a number is not lost beside many categories."""
+    draws = np.random.default_rng(0)
+    effects, kinds = draws.normal(size=200), draws.integers(200, size=3000)
+    x = draws.normal(size=3000)
+    y = effects[kinds] + np.sin(2 * x) + 0.5 * draws.normal(size=3000)
+    chunk = first_rows([f"v{kind}" for kind in kinds], y)
+    chunk = chunk._replace(frame=chunk.frame.with_columns(x=pl.Series(x)))
+    columns = Columns.decide(chunk, "y")
+    X, _ = columns.inputs(chunk, columns.init())
+    errors = []
+    for settings in ({}, {"banks": "linear"}):
+        asked = {"num_inputs": X.shape[1], "words": columns.of_words}
+        (made,), _ = candidates(["expert_mkl"], "regression", 0, settings, **asked)
+        state = jax.jit(made.learner.init, static_argnums=1)(jax.random.key(0), X.shape[1])
+        _, outputs = jaxmkl.run(made.learner, state, X, y)
+        errors.append(float(outputs.loss[1:].mean()))
+    assert errors[0] < 0.7 * errors[1]
 
 
 def mistakes(texts, y):

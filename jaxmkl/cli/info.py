@@ -31,6 +31,10 @@ def command(given: Namespace) -> int:
     for kind in columns.kinds:
         inputs = f" ({len(kind.features)} inputs)" if len(kind.features) > 1 else ""
         line(f"  {kind.name!r}: {kind.kind}{inputs}")
+    if columns.notes:
+        line("decided by the first rows")
+        for note in columns.notes:
+            line(f"  {note}")
     made = pipeline.learner, pipeline.state
     weights = dict(sorted(kernel_weights(*made).items(), key=lambda item: -item[1]))
     shares = importances(*made, columns.features)

@@ -38,6 +38,8 @@ from jaxmkl.tables import Chunk, Columns, Pipeline, SkippedRows, Table, save_pip
 
 PATIENCE = 0.5  # seconds that an interrupted chunk has to end by itself, once others are played
 SORTED = 0.9  # kappa of the last label, from which on a table is said to look sorted
+WORSE = 1.02  # error of a learner in units of the baseline's from which on it is said to be worse
+JUDGED = 100  # rows that it takes to say so
 OUTPUTS = "checkpoint", "predictions", "save", "json", "report"
 # what a pipeline has
 OWN = "target", "task", "learner", "set", "drop", "as_", "labels", "density"
@@ -370,6 +372,7 @@ def _results(
     if columns.classes and now.scores[1].kappa > SORTED:
         notes = [*notes, "the last label is nearly always right: the table looks sorted, and "
                  "learners that follow the last label look better than they are"]  # fmt: skip
+    notes = [*notes, *_of_worse(made, play)]
     target: Any = columns.target
     return Results(
         command=given.line,
@@ -416,6 +419,27 @@ def _saved(given: Namespace, results: Results, play: Play) -> str:
     save_pipeline(given.save, Pipeline(learner, state, *made, seen=play.now.baselines.seen))
     why = ", with the least error" if len(errors) > 1 else ""
     return f"pipeline: {given.save} ({best}{why}); predict with: jaxmkl predict {given.save} FILE"
+
+
+def _of_worse(made: Sequence[Candidate], play: Play) -> list[str]:
+    """A sentence on the learners that are worse than the mean of the labels, if there are any."""
+    baseline, classes = play.now.scores[0], play.columns.classes
+    if baseline.num_judged < JUDGED or not baseline.error:
+        return []
+    errors = {one.name: [player.now.score.error for player in play.players[one.name]]
+              for one in made}  # fmt: skip
+    ratios = {name: float(np.mean(each)) / baseline.error for name, each in errors.items()}
+    worse = {name: ratio for name, ratio in ratios.items() if ratio > WORSE}
+    if not worse:
+        return []
+    of, unit = ("most frequent class", "mistakes") if classes else ("mean", "squared error")
+    named = ", ".join(f"{name} ({ratio:.2f} times)" for name, ratio in worse.items())
+    text = f"worse than the {of} so far, by its {unit}: {named}"
+    stepping = [one.name for one in made if one.name in worse and "step_size" in one.parameters]
+    if stepping and not classes:
+        text += "; where inputs tell little, or labels have heavy tails, a step of size η only "
+        text += "adds noise, about 1/(1 - η |z|²) times: take a tenth of it (--set step_size=...)"
+    return [text]
 
 
 def _of_bad_rows(play: Play) -> list[str]:

@@ -36,7 +36,8 @@ column 'soil' holds words: one 0/1 feature for each of its 2 values; others are 
 column 'rain': numbers, missing cells become the mean so far, a feature tells which
 
 Text becomes TF-IDF weights of its words, of the 512 that occur in most of the first rows
-(``--as note=text:2048`` keeps more). If most inputs are words, ``expert_mkl`` has linear models.
+(``--as note=text:2048`` keeps more). If most inputs are words, ``expert_mkl`` has linear models of
+them, and kernels of the other inputs.
 
 If you know better, use ``--drop COLUMN`` or ``--as COLUMN=KIND``. An ambiguous cell
 (``01/02/2024``; ``1,234``) is refused; the message has its line, its column and what to write.
@@ -51,7 +52,9 @@ columns that a row does not name are zero.
 Each row is predicted before its label is seen, in the order of the file. So the errors are those
 of a learner in use. Two baselines ignore the inputs. One predicts the mean of the labels so far
 (for classes, the most frequent one), the other predicts the last label. A learner that is no
-better than these has learned nothing. Rows without a target are predicted, but not learned.
+better than these has learned nothing; a note names those that are worse than the mean. Another
+note names columns with heavy tails, and what helps (:mod:`jaxmkl.guide.troubleshooting`). Rows
+without a target are predicted, but not learned.
 
 Classifiers predict probabilities. The table judges these by the log loss, the Brier score and the
 calibration error, which compares how sure a learner is with how often it is right. The report

@@ -104,9 +104,27 @@ labels, where |z|² = k(x, x) is the number of features with scale "sum", or 1: 
 1.4
 
 The same holds if inputs say little, or if labels have heavy tails: take smaller steps, or
-:func:`jaxmkl.expert_mkl`, whose rules average over all labels. A run also warns of inputs and
-targets whose differences are below 1e-18, because their squares vanish in float32: multiply them
-first.
+:func:`jaxmkl.expert_mkl`, whose rules average over all labels. ``jaxmkl run`` names the learners
+that are worse than the mean of the labels. A run also warns of inputs and targets whose
+differences are below 1e-18, because their squares vanish in float32: multiply them first.
+
+## Heavy tails
+
+If a few values are far larger than all others, as of incomes or counts of messages, they decide
+the scale of an input, and most of the squared errors of a target. The command and
+:func:`jaxmkl.tables.read` name such columns:
+
+>>> from jaxmkl.tables import read
+>>> import polars
+>>> incomes = np.random.default_rng(0).lognormal(sigma=2.5, size=500)
+>>> print(read(polars.DataFrame({"income": incomes, "y": np.log(incomes)})).notes[-1])
+heavy tails: 'income'; a few far values set their scale, ...
+
+Of inputs take the logarithm, sign(x) log(1 + |x|/s) in some unit s, or their ranks:
+``jaxmkl.scaled(learner, jaxmkl.wrappers.RunningRanks())``. Of a target, ``loss="huber"`` and
+``jaxmkl.wrappers.scaled_targets(learner, clip=5.0)`` follow most labels. With Cauchy noise on the
+labels, raker errs 1.23 times as much as their mean by squared errors, and 2.3 times by absolute
+ones; with Huber's loss .99 and .85 times, with the clip .97 and .85, and expert_mkl 1.00 and 1.12.
 
 ## Labels with another meaning
 

@@ -76,6 +76,7 @@ class Columns:
         count the rows. Numbers may have decimal commas, percent signs, a unit ($5, 5 €, 5 kg), and
         commas, blanks or apostrophes between thousands. Times may have months in numbers or
         English words, years of two digits, and clocks of 12 or 24 hours, which may stand alone.
+        Numbers with heavy tails are named in the notes.
 
         Args:
           first: the first rows.

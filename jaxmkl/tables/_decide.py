@@ -10,7 +10,7 @@ import polars as pl
 
 from jaxmkl._checks import shown
 from jaxmkl._pytree import require
-from jaxmkl.tables import _kinds
+from jaxmkl.tables import _kinds, _tails
 from jaxmkl.tables._cells import (
     CLOCKS,
     GROUPED,
@@ -37,6 +37,7 @@ class Decision(NamedTuple):
     kind: Kind
     note: str
     """A sentence about it, "" for numbers as they stand."""
+    has_heavy_tails: bool = False
 
 
 def kind_of(cells: Cells, wanted: str | None = None, keep: bool = False) -> Decision:
@@ -74,9 +75,10 @@ def plainly_numbers(chunk: Chunk, names: Sequence[str], keep: bool) -> dict[str,
         sure = varied & ~(whole & (counts | named))
     else:
         sure = np.ones(len(plain), bool)
-    starts = zip(plain, found[0].tolist() if len(found) else (), sure.tolist(), strict=False)
-    return {name: Decision(_kinds.Number(name, start), "") for name, start, is_sure in starts
-            if is_sure}  # fmt: skip
+    firsts, tails = found[0].tolist() if len(found) else (), _tails.heavy_tailed(found).tolist()
+    decided = zip(plain, firsts, tails, sure.tolist(), strict=False)
+    return {name: Decision(_kinds.Number(name, start), "", is_heavy)
+            for name, start, is_heavy, is_sure in decided if is_sure}  # fmt: skip
 
 
 # --- rules: the first one that does not return None decides --------------------------------------
@@ -188,7 +190,9 @@ def _number(cells: Cells) -> Decision:
     parts += [f"in {written.unit}"] * bool(written.unit)
     parts += ["missing cells become the mean so far, a feature tells which"] * missing
     kind = _kinds.Number(cells.name, start, missing, **written.writing)
-    return Decision(kind, f"column {kind.name!r}: {', '.join(['numbers', *parts])}" * bool(parts))
+    note = f"column {kind.name!r}: {', '.join(['numbers', *parts])}" * bool(parts)
+    (is_heavy,) = _tails.heavy_tailed(numbers.to_numpy()[:, None]).tolist()
+    return Decision(kind, note, is_heavy)
 
 
 def _number_as_wanted(cells: Cells) -> Decision:
@@ -263,7 +267,9 @@ AS_WANTED = {
 
 
 def sentences(decisions: list[Decision]) -> list[str]:
-    """The notes of columns; numbers as they stand share one sentence."""
+    """The notes of columns; numbers as they stand share one sentence, and so do heavy tails."""
+    heavy = [found.kind.name for found in decisions if found.has_heavy_tails]
     plain = [found.kind.name for found in decisions if not found.note]
     numbers = [f"numbers as they stand: {shown(plain)}"] if plain else []
-    return [*numbers, *(found.note for found in decisions if found.note)]
+    others = (found.note for found in decisions if found.note)
+    return [*numbers, *others, *_tails.of_inputs(heavy)]

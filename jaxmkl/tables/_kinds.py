@@ -148,6 +148,27 @@ class Text(Kind):
     letters; a cell of one to three words counts as a word, too, as which it is a category. Other
     words count for nothing, and a cell without any is all zeros, as one that is missing.
 
+    The weights idf pay, and need no renewal: 22.2 % mistakes on 1,470 docstrings of six packages,
+    22.8 without them, 22.3 with those of the rows so far; 2.28, 2.76 and 2.32 % on texts of 5,000
+    generated words in four classes.
+
+    Columns of more than 50 categories are read so, too. Squared errors of expert_mkl in units of
+    those of the mean, with the words as the command plays them (linear models of words, kernels of
+    the other inputs), with the words hashed to 256 places, and with the mean of the target over
+    the earlier rows of the category (10 times the overall mean added) in place of the words, both
+    with the fixed bank:
+
+        ============================================  ======  =======  =====
+        categories                                    words   hashed   means
+        ============================================  ======  =======  =====
+        200, generated, beside a number               .264    .681     .283
+        2,000 by Zipf's law, generated, the same      .464    .765     .461
+        142 countries and their life expectancy       .130    .288     .158
+        503 files of Python, lengths of functions     .842    .875     .851
+        ============================================  ======  =======  =====
+
+    So words stay; means would also need the labels, which may be late or not asked for.
+
     Without ``words`` (in files of older versions) each word adds ±1/sqrt(words) at one of
     ``width`` places, by its hash: BLAKE2, the same on every machine.
     """

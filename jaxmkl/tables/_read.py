@@ -149,6 +149,7 @@ def _of_arrays(arrays: Arrays, task: str | None) -> Dataset:
     """Inputs as they are, but for gaps; the target as that of a table."""
     import polars as pl
 
+    from jaxmkl.tables import _tails
     from jaxmkl.tables._columns import Columns
     from jaxmkl.tables._target import target_of
 
@@ -163,6 +164,9 @@ def _of_arrays(arrays: Arrays, task: str | None) -> Dataset:
         columns = Columns.decide(rows, supervised=False, keep=True, notes=notes)
         X = columns.encode(rows, columns.init())[0].astype(X.dtype)
         names, notes = columns.features, [*columns.notes]
+    else:
+        heavy = _tails.heavy_tailed(X) if is_dense else _tails.heavy_entries(X)
+        notes += _tails.of_inputs([names[place] for place in np.flatnonzero(heavy).tolist()])
     same = np.flatnonzero(X.min(axis=0) == X.max(axis=0)) if is_dense else _constant(X)
     if len(same) > 0:
         constant = shown([names[place] for place in same[: MOST_SHOWN + 1]])
