@@ -63,6 +63,11 @@ class SupportModels(Bank):
         return self.rule.random
 
     @property
+    def small_values(self) -> bool:  # type: ignore[override]
+        """Those of kernels exp(-u) far from all supports."""
+        return any(self.kernels.exponential)
+
+    @property
     def period(self) -> int:  # type: ignore[override]
         """The period of the store."""
         return self.store.period
