@@ -11,9 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import jaxmkl
 from jaxmkl.aggregate import DrawOne, Hedge, HedgeState, Uniform
 from jaxmkl.aggregate.base import sign_kept
 from jaxmkl.losses import LOSSES, Hinge
+from jaxmkl.models import DenseSupport, SupportModels
+from jaxmkl.updates import Perceptron
 
 SMALL_PROGRAMS = True
 WEIGHTS = np.array([0.5, 0.3, 0.2])
@@ -444,3 +447,21 @@ def test_values_that_were_too_small_count_where_nothing_else_does():
     for values, sign in (([tiny, -tiny, 0], 1), ([tiny, -1e-6, 0], -1), ([0, 0, 0], 0)):
         found = kept(np.float32(0), logs, np.float32(values), None)
         assert found == np.float32(sign) * tiny
+
+
+@pytest.mark.slow
+def test_a_learner_predicts_the_class_that_double_precision_has(x64):
+    """The narrow kernel is 0 between all rows, and the wide one soon has a weight of exp(-200)."""
+    kernels = jaxmkl.KernelDictionary((jaxmkl.Gaussian(1e-3), jaxmkl.Polynomial(1)))
+    bank = SupportModels(kernels, Perceptron(), DenseSupport(capacity=32, tile=32, period=8))
+    draws = np.random.default_rng(0)
+    X, y = 30 * draws.normal(size=(30, 2)), draws.choice([-1.0, 1.0], 30)
+    for rate in (0.0, 20.0):
+        learner, found = jaxmkl.MKL(bank, Hedge(rate)), {}
+        for dtype in (np.float32, np.float64):
+            state = learner.init(jax.random.key(0), 2, dtype)
+            _, outputs = jaxmkl.run(learner, state, X.astype(dtype), y.astype(dtype))
+            found[dtype] = np.asarray(outputs.prediction)
+        np.testing.assert_array_equal(*(np.sign(found[dtype]) for dtype in found))
+        assert np.count_nonzero(found[np.float64]) == 29  # nothing is known of the first
+        assert ((np.abs(found[np.float64]) < 1e-40).sum() > 20) == (rate > 0)
