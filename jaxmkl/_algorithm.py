@@ -33,6 +33,9 @@ COUNTERS = "round", "invalid", "outlying", "nonfinite"
 RUNAWAY = 2.0**23
 """A prediction this many times as large as any label is lost: in float32, whose numbers there are
 one label apart, their difference keeps no digit of the label."""
+OVERFLOWN = 1e-9
+"""The share of the largest number above which values are lost: kernel values that overflow are
+bounded by 1e-6 of it, and coefficients may be small."""
 ROUNDED = 4.0
 """A model's value this many times as large as its steps can make it is no sum of such steps."""
 
@@ -51,11 +54,17 @@ class State:
     """Examples refused because the label was far beyond all before, int32; ``invalid`` counts
     them too."""
     nonfinite: Array
-    """Labelled rounds in which it diverges, int32: a value or the loss is infinite or NaN; or the
-    prediction is more than 2^23 times as large as any label so far, where labels of classes have
-    the size 1 and count for kernels with k(x, x) = 1 alone; or a classifier's model has a value
-    four times as large as its steps can make it (:meth:`Algorithm.reach`). And all rounds count of
-    a learner that has a number out of its declared range, as an optimiser may make one."""
+    """Labelled rounds in which it diverges, int32: the loss is infinite or NaN; or a model's value
+    is, or is beyond 1e-9 of the largest number of its dtype (3.4e29, or 1.8e299 in double
+    precision), as sums are whose kernel values overflow; or the prediction is more than 2^23 times
+    as large as any label so far, where labels of classes have the size 1 and count for kernels
+    with k(x, x) = 1 alone; or a classifier's model has a value four times as large as its steps
+    can make it (:meth:`Algorithm.reach`). And all rounds count of a learner that has a number out
+    of its declared range, as an optimiser may make one.
+
+    Not seen are values below these bounds, however wrong they are, and finite values of a
+    classifier's models whose kernels have other k(x, x) than 1, as polynomials and linear kernels:
+    a bound of theirs would take the largest k(x, x) of the supports of each model."""
     magnitudes: PyTree
     """Magnitudes of the labels so far, by which the next one is judged; () for classes."""
     query: PyTree
@@ -221,7 +230,7 @@ class Algorithm(HasLoss, Learner):
           since: the largest label before this one, of each output; for classes the number of
             rounds before this one.
         """
-        finite, reach = jnp.finfo(values.dtype).max, None
+        finite, reach = OVERFLOWN * float(jnp.finfo(values.dtype).max), None
         most: Array | float
         if self.task == "classification":
             most = RUNAWAY if self._unit else jnp.inf

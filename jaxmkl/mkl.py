@@ -46,7 +46,7 @@ from jaxmkl._feedback import Feedback
 from jaxmkl._noise import Noise
 from jaxmkl._types import PyTree
 from jaxmkl.aggregate import Aggregate, Combination, Hedge
-from jaxmkl.aggregate.base import Penalized
+from jaxmkl.aggregate.base import Penalized, sign_kept
 from jaxmkl.losses import Loss, Squared, loss_field
 from jaxmkl.models import Bank
 from jaxmkl.models.renewals import as_seen_by, renewed_if
@@ -314,7 +314,12 @@ class MKL(Algorithm):
         joined = jnp.concatenate(values, axis=-1)
 
         def combined(own: PyTree, values: jax.Array) -> tuple[Combination, PyTree]:
-            return self.aggregate.predict(own, values, active, code.aggregate)
+            combination, aux = self.aggregate.predict(own, values, active, code.aggregate)
+            if self._keeps_sign:
+                logs = self.aggregate.log_weights(own)
+                value = sign_kept(combination.value, logs, combination.values, active)
+                combination = combination._replace(value=value)
+            return combination, aux
 
         combination, of_aggregate = self._each(combined, state.aggregate, joined)
         weights, value = self._mean(combination.weights), combination.value
@@ -323,6 +328,13 @@ class MKL(Algorithm):
         forecast = Forecast(value, combination.values, weights, active, variance, noise)
         aux = MKLAux(value, variance, weights, combination.drawn, of_banks, of_aggregate)
         return forecast, aux
+
+    @property
+    def _keeps_sign(self) -> bool:
+        """Whether means may be too small for their dtype, and their signs are all that counts."""
+        small = self.num_models > 1 and any(bank.small_values for bank in self.models)
+        means = self.aggregate.is_mean and self.aggregate.output == "value"
+        return small and means and self.task == "classification"
 
     def _variance(
         self, state: MKLState, code: MKLCode, of_banks: tuple, combination: Combination

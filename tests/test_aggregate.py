@@ -11,8 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import jaxmkl
 from jaxmkl.aggregate import DrawOne, Hedge, HedgeState, Uniform
+from jaxmkl.aggregate.base import sign_kept
 from jaxmkl.losses import LOSSES, Hinge
+from jaxmkl.models import DenseSupport, SupportModels
+from jaxmkl.updates import Perceptron
 
 SMALL_PROGRAMS = True
 WEIGHTS = np.array([0.5, 0.3, 0.2])
@@ -406,3 +410,58 @@ def test_derivative_by_the_rate():
 def test_bad_arguments_are_named(make, wanted):
     with pytest.raises(ValueError, match=f"{wanted} must be"):
         make()
+
+
+# --- means that are too small for single precision -----------------------------------------------
+
+
+@jax.jit
+def kept(value, log_weights, values, active):
+    return sign_kept(value, log_weights, values, active)
+
+
+def test_a_mean_too_small_keeps_the_sign_it_has_in_double_precision():
+    draws = np.random.default_rng(0)
+    for case in range(60):
+        log_weights = np.append(0.0, -draws.uniform(0, 500, 4)).astype(np.float32)
+        values = (draws.choice([-1, 1], 5) * 10.0 ** draws.uniform(-30, 3, 5)).astype(np.float32)
+        values[log_weights > -100] = 0  # those that have some weight have no value
+        active = None if case % 2 else np.append(True, draws.uniform(size=4) < 0.7)
+        of = values if active is None else np.where(active, values, 0)
+        wanted = np.sum(np.exp(log_weights.astype(float)) * of)
+        value = np.float32(wanted) if abs(wanted) > 1e-30 else np.float32(0)
+        found = kept(value, log_weights, values, active)
+        assert found.dtype == np.float32
+        assert np.sign(found) == np.sign(wanted)
+
+
+def test_means_of_usual_size_are_what_they_were():
+    values, logs = np.array([1e-20, -3.0], np.float32), np.array([0.0, -300.0], np.float32)
+    for value in np.float32([1e-20, -1e-30, 5.0]):
+        assert kept(value, logs, values, None) == value
+
+
+def test_values_that_were_too_small_count_where_nothing_else_does():
+    tiny = np.finfo(np.float32).tiny
+    logs = np.array([0.0, -150.0, -90.0], np.float32)
+    for values, sign in (([tiny, -tiny, 0], 1), ([tiny, -1e-6, 0], -1), ([0, 0, 0], 0)):
+        found = kept(np.float32(0), logs, np.float32(values), None)
+        assert found == np.float32(sign) * tiny
+
+
+@pytest.mark.slow
+def test_a_learner_predicts_the_class_that_double_precision_has(x64):
+    """The narrow kernel is 0 between all rows, and the wide one soon has a weight of exp(-200)."""
+    kernels = jaxmkl.KernelDictionary((jaxmkl.Gaussian(1e-3), jaxmkl.Polynomial(1)))
+    bank = SupportModels(kernels, Perceptron(), DenseSupport(capacity=32, tile=32, period=8))
+    draws = np.random.default_rng(0)
+    X, y = 30 * draws.normal(size=(30, 2)), draws.choice([-1.0, 1.0], 30)
+    for rate in (0.0, 20.0):
+        learner, found = jaxmkl.MKL(bank, Hedge(rate)), {}
+        for dtype in (np.float32, np.float64):
+            state = learner.init(jax.random.key(0), 2, dtype)
+            _, outputs = jaxmkl.run(learner, state, X.astype(dtype), y.astype(dtype))
+            found[dtype] = np.asarray(outputs.prediction)
+        np.testing.assert_array_equal(*(np.sign(found[dtype]) for dtype in found))
+        assert np.count_nonzero(found[np.float64]) == 29  # nothing is known of the first
+        assert ((np.abs(found[np.float64]) < 1e-40).sum() > 20) == (rate > 0)

@@ -9,6 +9,7 @@ from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._types import Number, PyTree
+from jaxmkl.kernels.scaled import VANISHED
 from jaxmkl.losses import Loss
 
 # The least log-weight: it stands for a weight of 0 and remains finite.
@@ -38,6 +39,9 @@ class Aggregate(abc.ABC):
     penalty: Number | None = None
     """λ of the penalty λ/2 |f_e|² that the loss of a model has on top where models are judged, so
     that the models must know their norms; None for none."""
+    is_mean: bool = False
+    """Whether predictions are means of the values by the weights, "vote" apart: then a learner of
+    classes keeps the sign of those that are too small for their dtype (:func:`sign_kept`)."""
     period: int | None = None
     """Rounds after which :meth:`close` changes the state; blocks divide it. None for never."""
 
@@ -119,3 +123,27 @@ def bounded(values: jax.Array, bound: Number | None) -> jax.Array:
 def weighted(q: jax.Array, values: jax.Array) -> jax.Array:
     """Σ_e q_e f_e for weights (..., E); where a weight is 0, f_e may be any value."""
     return jnp.sum(jnp.where(q > 0, q * values, 0.0), axis=-1)
+
+
+def sign_kept(
+    value: jax.Array, log_weights: jax.Array, values: jax.Array, active: jax.Array | None
+) -> jax.Array:
+    """A mean of the values f_e (E,), with the right sign where it is too small for its dtype.
+
+    In single precision a weight of exp(-100) is 0, and yet its model decides on the class if the
+    others have no supports near an example. So terms are compared by their logarithms. A value f_e
+    that was too small for its dtype is the smallest number of its sign
+    (:mod:`jaxmkl.kernels.scaled`); here it is as small as it may be in double precision.
+
+    >>> values, log_weights = jnp.array([0.0, -3.0, 2.0]), jnp.array([0.0, -120.0, -121.0])
+    >>> weighted(jnp.exp(log_weights), values), sign_kept(jnp.zeros(()), log_weights, values, None)
+    (Array(0., dtype=float32), Array(-1.1754944e-38, dtype=float32))
+    """
+    values, limits = jax.lax.stop_gradient(values), jnp.finfo(value.dtype)
+    size = jnp.abs(values)
+    counts = size > 0 if active is None else active & (size > 0)
+    logs = log_weights + jnp.where(size > limits.tiny, jnp.log(size), -VANISHED)
+    logs = jnp.where(counts, logs, FLOOR)
+    terms = jnp.where(counts, jnp.sign(values) * jnp.exp(logs - jnp.max(logs)), 0.0)
+    small = jnp.abs(value) < limits.tiny / limits.eps
+    return jnp.where(small, jnp.sign(jnp.sum(terms)) * limits.tiny, value)

@@ -47,6 +47,7 @@ class Uniform(Aggregate):
     """
 
     output: str = pytree.choice(*OUTPUTS, default="value")
+    is_mean = True
 
     def init(self, num_models: int, dtype: DTypeLike) -> jax.Array:
         return jnp.zeros((num_models,), dtype)
@@ -166,6 +167,7 @@ class Hedge(_Weighing):
     cost: str = pytree.choice(*COSTS, default="loss")
     bound: Number | None = pytree.positive(default=None, optional=True)
     penalty: Number | None = pytree.nonnegative(default=None, optional=True)
+    is_mean = True
 
     def __post_init__(self) -> None:
         good = self.penalty is None or self.cost == "loss"

@@ -45,7 +45,7 @@ from jaxmkl.design.gmkal import before_last, solve, start_of
 Form = Callable[[jax.Array], jax.Array]
 # The Frank-Wolfe gap, as a share of f, with which a minimum over weights ends, and the steps it
 # may take; with a smaller tolerance of the whole these are that tolerance, and MORE times as many.
-GAP, MAX_STEPS, MORE = 1e-7, 200, 20
+GAP, MAX_STEPS, MORE = 1e-7, 200, 100
 
 
 class Proximal(NamedTuple):
@@ -53,6 +53,7 @@ class Proximal(NamedTuple):
 
     Z: jax.Array  # the weights (n, P)
     Y: jax.Array  # the point (n, P) that the next step starts from
+    slope: jax.Array  # the gradient (n, P) of f at Z
     value: jax.Array  # f(Z)
     momentum: jax.Array  # the paper's a_t
     curvature: jax.Array  # L, the last bound that held
@@ -76,24 +77,29 @@ def minimised(
     gradient = jax.grad(f)
     project = jax.vmap(optax.projections.projection_simplex)
 
-    def gap_of(Z: jax.Array) -> jax.Array:
-        slope = gradient(Z)
+    def gap_of(slope: jax.Array, Z: jax.Array) -> jax.Array:
         return jnp.sum(jnp.sum(slope * Z, axis=1) - jnp.min(slope, axis=1))
 
     one = jnp.ones((), Z.dtype)
-    value, first = f(Z), gap_of(Z)
+    value, slope = f(Z), gradient(Z)
     least = 1e-6 * jnp.max(steepness) + jnp.finfo(Z.dtype).tiny
     metric = jnp.maximum(steepness, least)[:, None]
     # a lower bound of the curvature; the test below doubles it until it holds
     curvature = jnp.maximum(2 * value / jnp.sum(metric * Z**2), jnp.finfo(Z.dtype).tiny)
-    state = Proximal(Z, Z, value, one, curvature, first, jnp.asarray(0, jnp.int32))
+    first, no_turn = gap_of(slope, Z), jnp.asarray(0, jnp.int32)
+    state = Proximal(Z, Z, slope, value, one, curvature, first, no_turn)
 
     def turn(state: Proximal) -> Proximal:
         new = project(state.Y - gradient(state.Y) / (state.curvature * metric)).astype(Z.dtype)
         step, slack = new - state.Y, 1 + 100 * jnp.finfo(Z.dtype).eps
         good = f(step) <= slack * state.curvature / 2 * jnp.sum(metric * step**2)
-        value = f(new)
-        lower = value <= state.value
+        slope = gradient(new)
+        # Twice how much f falls, of a quadratic form: a difference of its values has none of the
+        # digits that find the place of the minimum. As rows keep their sum, a number for each row
+        # may be taken from the slopes, in which they would be lost too.
+        both = state.slope + slope
+        both = both - jnp.min(both, axis=1, keepdims=True)
+        lower = jnp.sum(both * (state.Z - new)) >= 0
         taken = good & lower
         momentum = (1 + jnp.sqrt(1 + 4 * state.momentum**2)) / 2
         ahead = new + (state.momentum - 1) / momentum * (new - state.Z)
@@ -102,10 +108,11 @@ def minimised(
         return Proximal(
             Z=jnp.where(taken, new, state.Z),
             Y=jnp.where(taken, ahead, jnp.where(good, state.Z, state.Y)),
-            value=jnp.where(taken, value, state.value),
+            slope=jnp.where(taken, slope, state.slope),
+            value=jnp.where(taken, f(new), state.value),
             momentum=jnp.where(taken, momentum, jnp.where(good, one, state.momentum)),
             curvature=jnp.where(good, state.curvature, 2 * state.curvature),
-            gap=jnp.where(taken, gap_of(new), state.gap),
+            gap=jnp.where(taken, gap_of(slope, new), state.gap),
             turn=jnp.where(stuck, max_steps, state.turn + 1),
         )
 

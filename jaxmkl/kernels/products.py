@@ -25,6 +25,11 @@ class Products(NamedTuple):
     X: jax.Array  # the rows (n, D)
     Y: jax.Array  # the rows (m, D)
 
+    @property
+    def transposed(self) -> "Products":
+        """The products of Y and X."""
+        return Products(self.inner.T, self.squared_distance.T, self.Y, self.X)
+
     def on(self, columns: int | Sequence[int] | np.ndarray) -> "Products":
         """The products of some columns of the rows."""
         places = np.asarray(columns)

@@ -22,7 +22,7 @@ from jaxmkl import _pytree as pytree
 
 Marks = tuple[bool, ...] | np.ndarray | jax.Array
 
-_VANISHED = 745.13  # exp(-u) is zero in double precision above this
+VANISHED = 745.13  # exp(-u) is zero in double precision above this
 _NOTHING = 1e30  # the exponent of an empty sum; no exponent is larger
 
 
@@ -66,25 +66,30 @@ class Scaled:
         # both are equal, as they are at the smallest exponent of a sum.
         difference = exponent - self.exponent
         difference = jnp.where(difference <= 0, difference, 0.0)
-        decaying = jnp.where(self.exponent > _VANISHED, 0.0, jnp.exp(difference))
+        decaying = jnp.where(self.exponent > VANISHED, 0.0, jnp.exp(difference))
         return decaying if self.mantissa is None else self.mantissa * decaying
 
-    def weighted_sum(self, weights: jax.Array, start: "Scaled | None" = None) -> "Scaled":
-        """The sum of ``start`` and Σ_j w_j m_j exp(-u_j), along the last axis.
+    def weighted_sum(
+        self, weights: jax.Array, start: "Scaled | None" = None, axis: int = -1
+    ) -> "Scaled":
+        """The sum of ``start`` and Σ_j w_j m_j exp(-u_j), along an axis.
 
         Its exponent is the smallest exponent of its terms, a constant to derivatives. Terms with
         a weight of 0 are ignored, even if they are NaN.
         """
-        live = weights != 0
+        there = weights != 0
         if self.exponent is None:
-            value = jnp.sum(jnp.where(live, weights * self.mantissa, 0.0), axis=-1)
+            value = jnp.sum(jnp.where(there, weights * self.mantissa, 0.0), axis=axis)
             return Scaled(value if start is None else value + start.mantissa, None)
-        exponent = self.smallest_exponent(live)
+        there = there & is_there(self.exponent)
+        exponents = jnp.where(there, self.exponent, _NOTHING)
+        exponent = jax.lax.stop_gradient(jnp.min(exponents, axis=axis))
         if start is not None:
             exponent = jnp.minimum(exponent, jax.lax.stop_gradient(start.exponent))
         # mantissas of the terms for the common exponent: none of them can overflow
-        terms = self.times_exp(exponent[..., None])
-        value = jnp.sum(jnp.where(live, weights * terms, 0.0), axis=-1)
+        terms = weights * jnp.exp(jnp.expand_dims(exponent, axis) - exponents)
+        terms = terms if self.mantissa is None else self.mantissa * terms
+        value = jnp.sum(jnp.where(there, terms, 0.0), axis=axis)
         if start is not None:
             value = value + start.mantissa * jnp.exp(exponent - start.exponent)
         return Scaled(value, exponent)
@@ -110,7 +115,7 @@ class Scaled:
 
 def is_there(exponent: jax.Array) -> jax.Array:
     """Whether exp(-u) is more than 0 in double precision."""
-    return exponent <= _VANISHED
+    return exponent <= VANISHED
 
 
 def _unless_none(

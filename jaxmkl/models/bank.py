@@ -25,6 +25,8 @@ class Bank(abc.ABC):
 
     period: int | None = None
     """Rounds after which :meth:`close` changes the state; blocks divide it. None for never."""
+    small_values = False
+    """Whether values may be too small for their dtype, and then are the smallest of their sign."""
     many_outputs = False
     """Whether its models can have several outputs."""
     first: int | None = None

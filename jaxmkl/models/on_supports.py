@@ -9,6 +9,7 @@ from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import uniform
 from jaxmkl._feedback import Feedback
 from jaxmkl._types import PyTree
+from jaxmkl.kernels import scaled
 from jaxmkl.kernels.kernel import SEVERAL, Kernel
 from jaxmkl.models.bank import Bank
 from jaxmkl.models.supports import DenseSupport, Proposal, Store
@@ -63,6 +64,11 @@ class SupportModels(Bank):
         return self.rule.random
 
     @property
+    def small_values(self) -> bool:  # type: ignore[override]
+        """Those of kernels exp(-u) far from all supports."""
+        return any(self.kernels.exponential)
+
+    @property
     def period(self) -> int:  # type: ignore[override]
         """The period of the store."""
         return self.store.period
@@ -81,7 +87,8 @@ class SupportModels(Bank):
 
     def predict(self, state: PyTree, code: tuple) -> tuple[jax.Array, PyTree]:
         f, of_store = self.store.predict(state, self.kernels, code[0])
-        f = jnp.where(jnp.isfinite(f), f, 0.0)
+        # sums that overflow stay numbers, by which rules can step, and are counted as diverged
+        f = scaled.bounded(jnp.where(jnp.isnan(f), jnp.inf, f))
         return f, (f, of_store)
 
     def update(self, state: PyTree, code: tuple, aux: PyTree, feedback: Feedback) -> PyTree:

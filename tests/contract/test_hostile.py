@@ -49,9 +49,6 @@ MADE = {
     ),
 }
 LEARNERS = dict(jaxmkl.LEARNERS) | MADE
-# SparseSupport has 0 where kernel values are too small for single precision, as it says. There
-# double precision has a number of mostly the right sign, and 0 is a mistake: so it is in both.
-UNDERFLOWING = "spa"
 # in the gate those whose recursions are the shortest to compile
 SHORT_ONES = "projectron, two kernels", "oks_sil"
 
@@ -118,8 +115,6 @@ def stays_near_double_precision(name, length, seed=0):
         stay_inverse(learner, each)
     # a learner that runs away is orders of magnitude beyond what its values are
     assert np.abs(single).max() <= 3 * max(np.abs(double).max(), np.abs(y).max())
-    if name == UNDERFLOWING:
-        double = np.where(np.abs(double) < np.finfo(np.float32).tiny, 0.0, double)
     found, wanted = (errors(learner, each, y) for each in (single, double))
     # 5 %, and where classes are counted what chance alone makes of rounds that rounding decides
     by_chance = 3 * np.sqrt(wanted / length) if learner.task == "classification" else 0.0

@@ -88,32 +88,80 @@ def test_sums_over_rows_and_their_gradients(x64):
     compare_with_gradients(ours, plain, arguments)
 
 
+def lists_of(lengths, room, draws):
+    """Rows and uses of a list for each kernel; what lies beyond a list is never read."""
+    row = np.full((len(lengths), room), 10**6)
+    for p, length in enumerate(lengths):
+        row[p, :length] = draws.integers(0, LENGTH, length)
+    return row.astype(np.int32), np.asarray(lengths, np.int32)
+
+
 @pytest.mark.slow
 def test_sums_over_entries_and_their_gradients(x64):
-    weight, (bandwidth, offset, X, rows, coefficients) = inputs_of_sums()
-    row = np.array([0, 0, 1, 3, 3, 3, 7, 11, 0, 0, 0, 0])
-    kernel = np.array([1, 2, 0, 0, 4, 5, 3, 2, 0, 0, 0, 0])
+    """Lists of several tiles, of one that is not full, and of none."""
+    weight, (bandwidth, offset, X, rows, _) = inputs_of_sums()
+    row, used = lists_of([9, 1, 0, 4, 5, 3], LENGTH, draws := np.random.default_rng(1))
+    coefficients = jnp.asarray(draws.normal(size=(6, LENGTH)))
+    places = np.argwhere(np.arange(LENGTH) < used[:, None])
 
     def ours(bandwidth, offset, X, rows, a):
-        entries = Entries(jnp.asarray(row), jnp.asarray(kernel), a, jnp.asarray(USED))
+        entries = Entries(jnp.asarray(row), a, jnp.asarray(used))
         sums = entry_sums(SIZE, mixed(bandwidth, offset), X, rows, entries)
-        return jnp.sum(weight * sums)
+        exponent = jax.lax.stop_gradient(sums.exponent)
+        return jnp.sum(weight * sums.mantissa * jnp.exp(-exponent))
 
     def plain(bandwidth, offset, X, rows, a):
         K = plain_values(bandwidth, offset, X, rows)
-        return sum(
-            a[e] * jnp.sum(weight[kernel[e]] * K[kernel[e], :, row[e]]) for e in range(USED)
-        )
+        return sum(a[p, j] * jnp.sum(weight[p] * K[p, :, row[p, j]]) for p, j in places)
 
-    compare_with_gradients(ours, plain, (bandwidth, offset, X, rows, coefficients[0]))
+    compare_with_gradients(ours, plain, (bandwidth, offset, X, rows, coefficients))
+
+
+@jax.jit
+def small_sums(kernels, X, rows, a, row, used):
+    return entry_sums(64, kernels, X, rows, Entries(row, a, used)).value()
+
+
+def test_sums_over_entries_keep_their_sign_where_values_are_too_small():
+    """Of many supports of several kernels, near and far; beyond double precision all is 0."""
+    draws = np.random.default_rng(2)
+    bandwidth, factor = np.array([0.05, 0.3, 10.0]), np.array([1.0, 1e-30, 1e-36])
+    kernels = jaxmkl.KernelDictionary(
+        (jaxmkl.Gaussian(bandwidth) * factor, 1e-37 * jaxmkl.Laplacian([0.5, 1e-4]))
+    )
+    rows = draws.normal(size=(LENGTH, 2)).astype(np.float32)
+    X = np.concatenate([rows + 0.1, 9 * rows]).astype(np.float32)
+    row, used = lists_of([70, 33, 200, 0, 5], 256, draws)
+    a = draws.choice([-1.0, 0.5, 2.0], size=row.shape).astype(np.float32)
+    found = small_sums(kernels, X, rows, a, row, used)
+    assert found.dtype == np.float32
+
+    distance = np.linalg.norm(X[:, None].astype(float) - rows, axis=2)
+    u = [distance**2 / (2 * b**2) - np.log(c) for b, c in zip(bandwidth, factor, strict=True)]
+    u += [distance / b - np.log(1e-37) for b in (0.5, 1e-4)]
+    kinds = set()
+    for p, n in enumerate(used):
+        for b, f in enumerate(np.asarray(found[p])):
+            near = np.min(u[p][b, row[p, :n]], initial=np.inf)
+            terms = a[p, :n] * np.exp(np.minimum(near - u[p][b, row[p, :n]], 0))
+            total = np.sum(terms.astype(float))
+            if near > 745.13:
+                kinds.add("nothing")
+                assert f == 0
+            elif abs(total) > 1e-3 * np.sum(np.abs(terms)):
+                size = np.log(abs(total)) - near
+                kinds.add("small" if size < -88 else "large")
+                assert np.sign(f) == np.sign(total)
+                np.testing.assert_allclose(abs(f), max(np.exp(size), 1.1755e-38), rtol=1e-3)
+    assert kinds == {"nothing", "small", "large"}
 
 
 @jax.jit
 def empty_sums(kernels, X, rows, a):
-    nothing = jnp.zeros(8, int)
     dense = dense_sums(SIZE, kernels, X, rows, a, jnp.asarray(0))
-    entries = Entries(nothing, nothing, a[0, :8], jnp.asarray(0))
-    return dense.value(), entry_sums(SIZE, kernels, X, rows, entries)
+    nothing = jnp.zeros(a.shape, jnp.int32)
+    entries = Entries(nothing, a, nothing[:, 0])
+    return dense.value(), entry_sums(SIZE, kernels, X, rows, entries).value()
 
 
 def test_nothing_stored_sums_to_zero():

@@ -291,12 +291,11 @@ def held(state, X):
             for p, j in np.argwhere(support.coefficients[:, :used]):
                 add(p, support.rows[j], support.scale[p] * support.coefficients[p, j])
         else:
-            stored = int(support.coefficients.used)
-            assert not support.coefficients.coefficient[stored:].any()
-            for row, p, a in zip(
-                *(part[:stored] for part in support.coefficients[:3]), strict=True
-            ):
-                add(p, support.rows[row], support.scale[p] * a)
+            lists = support.coefficients
+            for p, stored in enumerate(lists.used):
+                assert not lists.coefficient[p, stored:].any()
+                for row, a in zip(lists.row[p, :stored], lists.coefficient[p], strict=False):
+                    add(p, support.rows[row], support.scale[p] * a)
         for p, j in np.argwhere(support.recent):
             add(p, support.recent_rows[j], support.recent[p, j])
     else:

@@ -16,7 +16,8 @@ There are three stores, all with the methods of :class:`Store`:
 
     DenseSupport    rows shared by all kernels, with coefficients (P, C): where kernels learn on
                     the same examples
-    SparseSupport   a list of entries (row, kernel, coefficient): where most coefficients are zero
+    SparseSupport   a list of entries (row, coefficient) for each kernel: where most coefficients
+                    are zero
     BudgetSupport   at most B supports for each kernel; an eviction makes room where it is full
 
 Sums of kernels keep their sign even if they are too small for their dtype
