@@ -17,6 +17,10 @@
 - Least squares keep their digits in single precision on inputs of any scale: what keeps their
   covariances definite follows the diagonal of these, and labels of examples that rounding drowns
   count for less (:class:`jaxmkl.updates.RLS`). They ran away in silence on raw inputs.
+- ``spa``, and other classifiers that weigh values of models on supports, predict the class that
+  double precision has where kernel values or weights are too small for single precision. Models
+  on supports whose kernel values overflow are counted as diverged, and warned of.
+- ``design.lmkal`` finds its weights to the last digits.
 - ``multitask`` keeps the sign of predictions far from all points of its dictionary, where kernel
   values are too small for single precision.
 - ``state.nonfinite`` also counts, and drivers warn of, learners that run away with finite numbers:
@@ -32,6 +36,12 @@
 - ``run`` and ``stream`` play segments of three shapes, so that a stream of another length compiles
   nothing; kernels are learned by programs of their own, compiled at their first call. So does
   ``run_many`` on CPUs, in groups of few sizes.
+- Forests grow in 93 compiled kernels for 258, a quarter to a third faster, and metrics by marginal
+  likelihood have derivatives in closed form; thresholds, signs and places in the memory are drawn
+  by a hash. A node of one label no longer splits by rounding. A bank's ``renewed(state, renewal)``
+  sees ``renewal.filled``, the number of examples that there are.
+- Least squares, mixtures and stacks have one form on all devices; ``packed`` and ``unpacked`` of
+  banks, rules and aggregates are gone, those of learners stay.
 - ``init`` compiles nothing outside of a trace: NumPy works the state out, to rounding as before
   (.2 for 2.9 processor seconds of ``expert_mkl``).
 - :class:`jaxmkl.models.SideBySide` keeps the least squares of several banks in one array;
@@ -45,6 +55,15 @@
   first line that is a row, a title, a comment or Vowpal Wabbit is refused (``--names``,
   ``--header``, ``--no-header``). ARFF is read. ``--missing`` and ``--longest-line``; rows by name
   (``iloc``, ``itertuples``); npz, Parquet and Arrow through pipes; tables of 100,000 columns.
+- Heavy tails of inputs and of a target are noticed in the first rows and said, with what helps, by
+  ``run``, ``ask``, ``select``, ``info``, reports, JSON and ``tables.read``. A run names the
+  learners that are worse than the mean of the labels; ``info`` shows what the first rows decided.
+- Where most inputs are words, ``expert_mkl`` also has kernels of the other inputs.
+- ``jaxmkl predict --bad-rows N`` leaves out up to N rows that cannot be read and names them, as do
+  ``Pipeline.predictions(data, most_bad)`` and :class:`jaxmkl.tables.SkippedRows`. A first line
+  with a cell of more than 131,072 characters is read.
+- Drivers and estimators also warn of targets whose differences vanish when squared, in the user's
+  line; ``median_distance`` takes rows of any scale.
 - Text becomes the TF-IDF of up to 512 words of the first rows (``--as note=text:2048``), which
   importances name; ``expert_mkl(banks="linear")`` and :class:`jaxmkl.wrappers.AllBut`.
 - The command: no file is written that is read, or named twice, by whatever links; predictions that
