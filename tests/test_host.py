@@ -96,3 +96,18 @@ def test_states_begin_as_in_a_trace(name):
         assert (one.dtype, one.shape) == (other.dtype, other.shape)
         assert not getattr(one, "weak_type", False)
         np.testing.assert_allclose(words(one), words(other), rtol=2e-4, atol=1e-5)
+
+
+def test_inside_a_trace_nothing_is_worked_out():
+    """Also where all arguments are known: for shapes alone the numbers may have no room."""
+    called = []
+
+    def huge(key):
+        called.append(key)
+        return jax.random.normal(key, (2**40,))
+
+    key, program = jax.random.key(0), Evaluated(huge)
+    assert jax.eval_shape(lambda: program(key)).shape == (2**40,)
+    assert isinstance(called[0], jax.core.Tracer)
+    small = Evaluated(lambda key: jax.random.bits(key, (3,)))
+    np.testing.assert_array_equal(jax.jit(lambda: small(key))(), small(key))
