@@ -165,8 +165,8 @@ def _of_arrays(arrays: Arrays, task: str | None) -> Dataset:
         X = columns.encode(rows, columns.init())[0].astype(X.dtype)
         names, notes = columns.features, [*columns.notes]
     else:
-        heavy = _tails.heavy_tailed(X) if is_dense else _tails.heavy_entries(X)
-        notes += _tails.of_inputs([names[place] for place in np.flatnonzero(heavy).tolist()])
+        heavy = np.flatnonzero(_tails.heavy_tailed(X)) if is_dense else _tails.heavy_entries(X)
+        notes += _tails.of_inputs([names[place] for place in heavy.tolist()])
     same = np.flatnonzero(X.min(axis=0) == X.max(axis=0)) if is_dense else _constant(X)
     if len(same) > 0:
         constant = shown([names[place] for place in same[: MOST_SHOWN + 1]])

@@ -56,13 +56,16 @@ def heavy_tailed(columns: np.ndarray) -> np.ndarray:
 
 
 def heavy_entries(csr: "csr_array") -> np.ndarray:
-    """Tell which columns (D,) have heavy tails by the entries that are stored."""
-    csc = csr[:MOST].tocsc()
-    found = np.zeros(csr.shape[1], bool)
-    for column in np.flatnonzero(np.diff(csc.indptr) >= LEAST):
-        entries = csc.data[csc.indptr[column] : csc.indptr[column + 1]]
-        found[column] = heavy_tailed(entries[:, None])[0]
-    return found
+    """Find the columns that have heavy tails by the entries that are stored: their places.
+
+    What it takes follows the entries, however many columns there are.
+    """
+    some = csr[:MOST]
+    order = np.argsort(some.indices, kind="stable")
+    places, starts = np.unique(some.indices[order], return_index=True)
+    columns = np.split(some.data[order], starts[1:])
+    heavy = [len(of) >= LEAST and bool(heavy_tailed(of[:, None])[0]) for of in columns]
+    return places[np.array(heavy, bool)] if len(places) else places
 
 
 def _spread(ordered: np.ndarray, counts: np.ndarray, share: float) -> np.ndarray:
