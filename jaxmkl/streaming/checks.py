@@ -309,8 +309,9 @@ def _spans(columns: np.ndarray, dtype: DTypeLike) -> np.ndarray:
     """The differences (D,) between the ends of columns (n, D) in a dtype; NaN is no end."""
     if not len(columns):
         return np.zeros(columns.shape[1])
+    functions: tuple[Any, Any] = np.fmin, np.fmax
     with np.errstate(over="ignore"):
-        ends = np.fmin.reduce(columns), np.fmax.reduce(columns)
+        ends = (function.reduce(columns) for function in functions)
         low, high = (np.asarray(found, dtype).astype(float) for found in ends)
     return high - low
 
