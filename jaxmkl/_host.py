@@ -194,9 +194,11 @@ def _bits(key: np.ndarray, width: int, shape: Sequence[int]) -> np.ndarray:
 
 
 def _erf_inv(x: np.ndarray) -> np.ndarray:
-    from scipy.special import erfinv  # only where it is used: SciPy takes a while
-
-    return erfinv(x)
+    """JAX's own function, compiled for few sizes."""
+    padded = np.zeros(max(1024, 1 << (x.size - 1).bit_length()), x.dtype)
+    padded[: x.size] = x.reshape(-1)
+    found = np.asarray(jax.lax.erf_inv(jax.numpy.asarray(padded)))
+    return found[: x.size].reshape(x.shape)
 
 
 def _broadcast(given: dict[str, Any], x: np.ndarray) -> np.ndarray:

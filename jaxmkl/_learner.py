@@ -107,7 +107,7 @@ class Learner(abc.ABC):
     def init(self, key: Array, num_inputs: int, dtype: DTypeLike | None = None) -> PyTree:
         """The state before the first round.
 
-        Outside of a trace it is worked out with NumPy, where nothing needs a compilation. Inside,
+        Outside of a trace it is worked out with NumPy, where little needs a compilation. Inside,
         numbers are the same to rounding.
 
         Args:

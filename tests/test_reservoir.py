@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from trees import plain
 
 from jaxmkl.reservoir import Reservoir, is_doubling
+from tests.oracles.hash import hashed, uniform
 
 SMALL_PROGRAMS = True
 
@@ -33,10 +34,10 @@ def filled_by(reservoir, key, y, learns=None):
 filled = jax.jit(Reservoir.filled)
 
 
-@jax.jit
 def numbers_of_rounds(key):
     """Two numbers from [0, 1) for each of 14 rounds."""
-    return jax.vmap(lambda t: jax.random.uniform(jax.random.fold_in(key, t), (2,)))(jnp.arange(14))
+    seed = hashed(0, *np.asarray(jax.random.key_data(key)))
+    return [[uniform(hashed(seed, t, i)) for i in range(2)] for t in range(14)]
 
 
 @given(
@@ -52,8 +53,8 @@ def test_holds_what_a_plain_loop_holds(places, seed, labelled):
     reservoir = Reservoir(size, latest)
     state, _ = filled_by(reservoir, key, y, np.array(labelled))
 
-    uniform, ring, sample, left = size - latest, [], [], 0
-    drawn = np.asarray(numbers_of_rounds(key))
+    room, ring, sample, left = size - latest, [], [], 0
+    drawn = np.float32(numbers_of_rounds(key))
     for label, learned, (chance, which) in zip(y, labelled, drawn, strict=True):
         if not learned:
             continue
@@ -62,10 +63,10 @@ def test_holds_what_a_plain_loop_holds(places, seed, labelled):
             continue
         offered, n = ring.pop(0), left
         left += 1
-        if len(sample) < uniform:
+        if len(sample) < room:
             sample.append(offered)
-        elif uniform and chance * np.float32(n + 1) < uniform:
-            sample[int(which * np.float32(uniform))] = offered
+        elif room and chance * np.float32(n + 1) < room:
+            sample[int(which * np.float32(room))] = offered
 
     held, inputs = np.asarray(state.y), np.asarray(state.X)
     np.testing.assert_array_equal(held[latest : latest + len(sample)], sample)

@@ -42,8 +42,8 @@
   sees ``renewal.filled``, the number of examples that there are.
 - Least squares, mixtures and stacks have one form on all devices; ``packed`` and ``unpacked`` of
   banks, rules and aggregates are gone, those of learners stay.
-- ``init`` compiles nothing outside of a trace: NumPy works the state out, to rounding as before
-  (.2 for 2.9 processor seconds of ``expert_mkl``).
+- ``init`` compiles hardly anything outside of a trace: NumPy works the state out, to rounding as
+  before (.2 for 2.9 processor seconds of ``expert_mkl``).
 - :class:`jaxmkl.models.SideBySide` keeps the least squares of several banks in one array;
   ``expert_mkl`` has its banks on features in one, as ``learner.models[0].banks``.
 - ``predict``, ``predict_many``, ``ask``, ``update``, ``skip`` and ``step`` are compiled once where

@@ -28,8 +28,8 @@ True
 0
 
 Kernels that are learned are learned by programs of their own, one for each such bank, between
-segments, each compiled at its first call. Outside of a trace ``init`` compiles nothing: NumPy
-works out the state, from the same random bits, so it is that of a trace to rounding.
+segments, each compiled at its first call. Outside of a trace ``init`` compiles hardly anything:
+NumPy works out the state, from the same random bits, so it is that of a trace to rounding.
 
 **Numbers are not compiled in**: step sizes, bandwidths, rates, states and data are arguments.
 

@@ -222,7 +222,7 @@ def grown(
             ones = np.triu(np.ones((size, size + 1), np.float32), 1)
             is_split, goes_left, goes_right = (some.astype(jnp.int32) for some in (parts, *on))
             found = jnp.stack([is_split, goes_left + goes_right], axis=1).astype(jnp.float32)
-            counts = jnp.dot(found, ones).astype(jnp.int32)
+            counts = jnp.dot(found, ones, precision=_HIGHEST).astype(jnp.int32)
             ordinal, first = jnp.moveaxis(own.totals[:, :, None] + counts[:, :, :size], 1, 0)
             new, second = ordinal + 1, first + goes_left
             left = jnp.where(on[0], first, ~leaf)

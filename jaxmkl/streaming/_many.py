@@ -52,9 +52,12 @@ def many_in_segments(
     orders = np.broadcast_to(np.arange(T), (S, T)) if orders is None else orders
     begin = partial(_begun, learner, num_inputs=D, dtype=np.dtype(X.dtype).name)
     groups, renewals = [], Renewals.of(learner)
+    words, impl = np.asarray(jax.random.key_data(keys)), jax.random.key_impl(keys)
     for first in range(0, S, size):
         places = np.minimum(np.arange(first, first + size), S - 1)
-        states = begin(keys[places], capacity=padded_length(T))
+        # in host memory, where no number of keys is compiled
+        own = jax.random.wrap_key_data(jnp.asarray(words[places]), impl=impl)
+        states = begin(own, capacity=padded_length(T))
         groups.append(_played(learner, renewals, states, examples, orders[places], plan))
     return _behind(groups, 0, [min(size, S - first) for first in range(0, S, size)])
 

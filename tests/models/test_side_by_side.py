@@ -86,13 +86,10 @@ def test_models_are_those_of_the_banks_alone(K):
     X, y, learns = stream(K)
     for number in range(len(X)):
         if number == 3:
-            shape = np.vstack(X[:3]).shape[:1]
             given = Renewal(
                 jnp.asarray(np.vstack(X[:3])),
                 jnp.asarray(np.concatenate(y[:3])),
-                jnp.ones(shape, bool),
-                jnp.asarray(24),
-                jnp.asarray(24),
+                *(jnp.asarray(24, jnp.int32) for _ in range(3)),
                 jax.random.key(5),
             )
             state = renewed(together, state, given)
