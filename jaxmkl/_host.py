@@ -79,7 +79,7 @@ def _written(value: Any, aval: Any) -> Any:
     if not _is_key(aval):
         return value
     words = np.asarray(value, order="C")[..., None].view(np.uint32)
-    return jax.random.wrap_key_data(jax.numpy.asarray(words), impl=_THREEFRY)
+    return jax.random.wrap_key_data(jax.device_put(words), impl=_THREEFRY)
 
 
 def _outputs(program: ClosedJaxpr, arguments: Values) -> list[Any]:
@@ -197,7 +197,7 @@ def _erf_inv(x: np.ndarray) -> np.ndarray:
     """JAX's own function, compiled for few sizes."""
     padded = np.zeros(max(1024, 1 << (x.size - 1).bit_length()), x.dtype)
     padded[: x.size] = x.reshape(-1)
-    found = np.asarray(jax.lax.erf_inv(jax.numpy.asarray(padded)))
+    found = np.asarray(jax.lax.erf_inv(jax.device_put(padded)))
     return found[: x.size].reshape(x.shape)
 
 

@@ -56,7 +56,7 @@ def many_in_segments(
     for first in range(0, S, size):
         places = np.minimum(np.arange(first, first + size), S - 1)
         # in host memory, where no number of keys is compiled
-        own = jax.random.wrap_key_data(jnp.asarray(words[places]), impl=impl)
+        own = jax.random.wrap_key_data(jax.device_put(words[places]), impl=impl)
         states = begin(own, capacity=padded_length(T))
         groups.append(_played(learner, renewals, states, examples, orders[places], plan))
     return _behind(groups, 0, [min(size, S - first) for first in range(0, S, size)])
@@ -144,7 +144,7 @@ def _behind(trees: list[PyTree], axis: int, lengths: list[int]) -> PyTree:
         parts = [np.asarray(array)[cut] for array, cut in zip(arrays, cuts, strict=True)]
         whole = np.concatenate(parts, axis)
         if is_key:
-            return jax.random.wrap_key_data(jnp.asarray(whole), impl=jax.random.key_impl(first))
+            return jax.random.wrap_key_data(jax.device_put(whole), impl=jax.random.key_impl(first))
         return jax.device_put(whole, first.sharding if first.committed else None)
 
     return jax.tree.map(joined, *trees)
