@@ -5,8 +5,7 @@ points need no order: each knows the slot of its node, where numbers of all its 
 up. Sums are whole numbers, exact in any order: no rounding decides on a split. Loops go over
 pieces of the points, or of the slots, so that a level costs what there is, not the room for it.
 
-Random numbers are hashes of a tree's seed, the level, and a point, or a slot
-and an input.
+Random numbers are hashes of a tree's seed, the level, and a point, or a slot and an input.
 """
 
 from typing import Any, NamedTuple

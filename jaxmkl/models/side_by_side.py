@@ -7,12 +7,12 @@ whose code is the features, whose state is what the rule would say of an example
 returns which models learn.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax.typing import DTypeLike
 
@@ -170,10 +170,6 @@ class SideBySide(Bank):
         return tuple(rule for bank in self.banks for rule in bank.all_rules)
 
     @property
-    def has_norms(self) -> bool:
-        return all(bank.has_norms for bank in self.banks)
-
-    @property
     def random(self) -> bool:
         return any(bank.random for bank in self.banks)
 
@@ -248,27 +244,17 @@ class SideBySide(Bank):
         )
         return SideBySideState(banks, jax.tree.map(joined, _AXES, *found))
 
+    def _apart(self, axis: int, leaf: jax.Array) -> list[jax.Array]:
+        """The parts of an array of all models that are those of each rule, (..., R, P, ...)."""
+        sizes = [R * P for R, P in self._shapes]
+        parts = jnp.split(leaf, np.cumsum(sizes)[:-1].tolist(), axis)
+        each = zip(parts, self._shapes, strict=True)
+        return [own.reshape(*own.shape[:axis], *RP, *own.shape[axis + 2 :]) for own, RP in each]
+
     def _alone(self, state: SideBySideState) -> tuple:
         """The states of the banks alone."""
-
-        def part(start: int, shape: tuple[int, int]) -> RLSState:
-            def cut(axis: int, leaf: jax.Array) -> jax.Array:
-                own = jax.lax.slice_in_dim(leaf, start, start + math.prod(shape), axis=axis)
-                return own.reshape(*own.shape[:axis], *shape, *own.shape[axis + 2 :])
-
-            return jax.tree.map(cut, _AXES, state.squares)
-
-        parts = [part(start, shape) for start, shape in self._starts]
-        return _filled(state.banks, parts)
-
-    @property
-    def _starts(self) -> list[tuple[int, tuple[int, int]]]:
-        """Where the models of each rule of least squares begin, and their shape."""
-        shapes, start, found = self._shapes, 0, []
-        for shape in shapes:
-            found.append((start, shape))
-            start += math.prod(shape)
-        return found
+        leaves = [self._apart(*of) for of in zip(_AXES, state.squares, strict=True)]
+        return _filled(state.banks, [RLSState(*own) for own in zip(*leaves, strict=True)])
 
     def encode(
         self, state: SideBySideState, X: jax.Array, round: jax.Array, keys: jax.Array
@@ -287,13 +273,7 @@ class SideBySide(Bank):
         # the rule itself needs no features here
         values, of_squares = rule.predict(state.squares, code.squares, jnp.zeros(()))
         variances = rule.variances(state.squares, code.squares, of_squares)
-        said = [
-            _Said(
-                values[:, start : start + math.prod(shape), 0].reshape(-1, *shape),
-                variances[start : start + math.prod(shape), 0].reshape(shape),
-            )
-            for start, shape in self._starts
-        ]
+        said = list(map(_Said, self._apart(1, values), self._apart(0, variances)))
         states = _filled(state.banks, said)
         each = self._each(states, code.banks)
         predicted = [bank.predict(own, of_bank) for bank, own, of_bank in each]
@@ -305,11 +285,6 @@ class SideBySide(Bank):
     ) -> jax.Array:
         each = self._each(aux.said, code.banks, aux.banks)
         return jnp.concatenate([bank.variances(*own) for bank, *own in each])
-
-    def squared_norms(self, state: SideBySideState) -> jax.Array:
-        return jnp.concatenate(
-            [bank.squared_norms(own) for bank, own in self._pairs(self._alone(state))], axis=-1
-        )
 
     def update(
         self,

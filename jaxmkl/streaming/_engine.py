@@ -229,9 +229,7 @@ def run_padded(
         lengths.append(stop - at)
         at = stop
     checks.refuse_and_warn(driver, state, (X, y, dtype), before, stacklevel)
-    if lengths == [room]:
-        return state, parts[0]
-    return state, jax.tree.map(lambda *leaves: _joined(leaves, lengths), *parts)
+    return state, behind(parts, lengths)
 
 
 def until(round: int, length: int, room: int, renewals: Renewals | None) -> int:
@@ -264,15 +262,26 @@ def _taken(array: jax.Array, start: int, *, room: int) -> jax.Array:
     return jnp.take(array, start + jnp.arange(room, dtype=jnp.int32), axis=0, mode="clip")
 
 
-def _joined(leaves: Sequence[jax.Array], lengths: list[int]) -> jax.Array:
-    """Records of segments behind each other, each without those behind its length."""
-    first, pairs = leaves[0], list(zip(leaves, lengths, strict=True))
-    if jnp.issubdtype(first.dtype, jax.dtypes.prng_key) or on_accelerator(first):
-        cut = [leaf[:length] for leaf, length in pairs]
-        return cut[0] if len(cut) == 1 else jnp.concatenate(cut)
-    # in host memory: there no length needs a compilation of its own
-    host = np.concatenate([np.asarray(leaf)[:length] for leaf, length in pairs])
-    return jax.device_put(host, first.sharding if first.committed else None)
+def behind(trees: Sequence[PyTree], lengths: Sequence[int], axis: int = 0) -> PyTree:
+    """The arrays of some trees behind each other along an axis, so much of each."""
+
+    def joined(*leaves: jax.Array) -> jax.Array:
+        first, cuts = leaves[0], [(slice(None),) * axis + (slice(n),) for n in lengths]
+        if len(leaves) == 1 and first.shape[axis] == lengths[0]:
+            return first
+        if on_accelerator(first):
+            parts = [leaf[cut] for leaf, cut in zip(leaves, cuts, strict=True)]
+            return parts[0] if len(parts) == 1 else jnp.concatenate(parts, axis)
+        # in host memory: there no length needs a compilation of its own
+        is_key = jnp.issubdtype(first.dtype, jax.dtypes.prng_key)
+        words = [jax.random.key_data(leaf) for leaf in leaves] if is_key else leaves
+        host = [np.asarray(leaf)[cut] for leaf, cut in zip(words, cuts, strict=True)]
+        home = first.sharding if first.committed else None
+        whole = jax.device_put(np.concatenate(host, axis), home)
+        impl = jax.random.key_impl(first) if is_key else None
+        return jax.random.wrap_key_data(whole, impl=impl) if is_key else whole
+
+    return jax.tree.map(joined, *trees)
 
 
 def room_to_grow(used: int, wanted: int, capacity: int) -> int:

@@ -18,6 +18,7 @@ from jaxmkl.streaming import _spread
 from jaxmkl.streaming._engine import (
     Plan,
     Rows,
+    behind,
     num_blocks,
     padded_length,
     room_for,
@@ -59,7 +60,7 @@ def many_in_segments(
         own = jax.random.wrap_key_data(jax.device_put(words[places]), impl=impl)
         states = begin(own, capacity=padded_length(T))
         groups.append(_played(learner, renewals, states, examples, orders[places], plan))
-    return _behind(groups, 0, [min(size, S - first) for first in range(0, S, size)])
+    return behind(groups, [min(size, S - first) for first in range(0, S, size)])
 
 
 def _size_of_groups(number: int, most: int) -> int:
@@ -108,7 +109,7 @@ def _played(
         parts.append(recorded)
         lengths.append(stop - at)
         at = stop
-    return states, _behind(parts, 1, lengths)
+    return states, behind(parts, lengths, axis=1)
 
 
 @Kept
@@ -127,24 +128,3 @@ def _run_group(
         return scan_rows(learner, state, Rows(X, y, length=length), plan, blocks)
 
     return jax.vmap(one)(states, X, y)
-
-
-def _behind(trees: list[PyTree], axis: int, lengths: list[int]) -> PyTree:
-    """The arrays of some trees behind each other along an axis, so much of each.
-
-    They are joined in host memory, where no size needs a compilation.
-    """
-
-    def joined(*leaves: jax.Array) -> jax.Array:
-        first, cuts = leaves[0], [(slice(None),) * axis + (slice(n),) for n in lengths]
-        if len(leaves) == 1 and first.shape[axis] == lengths[0]:
-            return first
-        is_key = jnp.issubdtype(first.dtype, jax.dtypes.prng_key)
-        arrays = map(jax.random.key_data, leaves) if is_key else leaves
-        parts = [np.asarray(array)[cut] for array, cut in zip(arrays, cuts, strict=True)]
-        whole = np.concatenate(parts, axis)
-        if is_key:
-            return jax.random.wrap_key_data(jax.device_put(whole), impl=jax.random.key_impl(first))
-        return jax.device_put(whole, first.sharding if first.committed else None)
-
-    return jax.tree.map(joined, *trees)

@@ -160,8 +160,6 @@ def test_runs_of_many_keys_compile_nothing_for_another_length_or_number(make, co
     learner, (X, y) = make(), stream(5000)
     all_keys = jax.random.split(jax.random.key(1), 8)
     keys = {S: all_keys[:S] for S in (6, 7, 8)}
-    for some in keys.values():  # JAX compiles how it reads the words of so many keys
-        jax.random.key_data(some)
 
     def run(T, S):
         return jaxmkl.run_many(learner, keys[S], X[:T], y[:T])
