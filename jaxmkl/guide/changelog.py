@@ -41,7 +41,8 @@
   by a hash. A node of one label no longer splits by rounding. A bank's ``renewed(state, renewal)``
   sees ``renewal.filled``, the number of examples that there are.
 - Least squares, mixtures and stacks have one form on all devices; ``packed`` and ``unpacked`` of
-  banks, rules and aggregates are gone, those of learners stay.
+  banks, rules and aggregates are gone, those of learners stay. An H100 begins 31 kernels a round
+  of ``expert_mkl`` for 49, and 22.5 with the fixed bank for 19.5.
 - ``init`` compiles hardly anything outside of a trace: NumPy works the state out, to rounding as
   before (.2 for 2.9 processor seconds of ``expert_mkl``).
 - :class:`jaxmkl.models.SideBySide` keeps the least squares of several banks in one array;

@@ -96,8 +96,8 @@ differs otherwise:
 
 - A turn of the loop over rounds has up to eight rounds, which the compiler joins to fewer kernels.
   A run may therefore round otherwise than on a CPU. An H100 begins 3.1 kernels a round of
-  ``raker``, 7.25 of ``spa``, 11.75 of ``multitask``, 17 of ``oks_sil``, 19.5 of
-  ``expert_mkl(banks="fixed")`` and 49 of the default.
+  ``raker``, 10.5 of ``spa``, 11.75 of ``multitask``, 17 of ``oks_sil``, 22.5 of
+  ``expert_mkl(banks="fixed")`` and 31 of the default.
 - ``multitask`` and ``oks_sil`` have a form of their own there: arrays of the state lie side by
   side during a block, so that a round has fewer kernels. The table above is older: ``oks_sil``
   began 27.5 kernels a round then, and ``expert_mkl`` with the fixed bank 34.5. A learner of your

@@ -294,19 +294,21 @@ class RLS(Rule):
         self,
         covariance: jax.Array,
         discount: jax.Array,
+        rows: jax.Array,
         jitter: jax.Array,
         learned: jax.Array,
         full: Any,
     ) -> jax.Array:
-        """S (..., M, M) / discount + jitter I, if a period is full.
+        """(S - Σ_s h_s h_s') / discount + jitter I, after rows h (..., period, M), if it is full.
 
-        The jitter is added where anything was learned.
+        The jitter is added where anything was learned; the rows are zeros unless full.
         """
-        M = covariance.shape[-1]
+        M = rows.shape[-1]
         scale = 1.0 / jnp.where(full, discount, 1.0)[..., None, None]
+        downdate = jnp.matmul(jnp.swapaxes(rows, -1, -2), rows, precision=_HIGHEST)
         jitter = jnp.where(learned[..., None], jitter, 0.0)[..., None, :]
-        eye = jnp.eye(M, dtype=covariance.dtype).reshape(*(1,) * (covariance.ndim - 2), M, M)
-        return scale * covariance + jitter * eye
+        eye = jnp.eye(M, dtype=rows.dtype).reshape(*(1,) * (rows.ndim - 2), M, M)
+        return scale * (covariance - downdate) + jitter * eye
 
     def gradients(self, state: RLSState, round: jax.Array, z: jax.Array) -> jax.Array:
         """θ with all that is pending."""
@@ -376,9 +378,7 @@ class RLS(Rule):
         factor = jnp.where(full, state.factor, 0.0)
         learned = jnp.any(jnp.diagonal(factor, axis1=-2, axis2=-1) != 0, axis=-1)
         rows = jnp.matmul(factor, state.gains, precision=_HIGHEST)
-        downdate = jnp.matmul(jnp.swapaxes(rows, -1, -2), rows, precision=_HIGHEST)
-        covariance = state.covariance - downdate
-        covariance = self.taken_in(covariance, state.discount, jitter, learned, full)
+        covariance = self.taken_in(state.covariance, state.discount, rows, jitter, learned, full)
         return state._replace(
             weights=state.weights + _change(state, rows),
             covariance=symmetric_if(due, covariance),
