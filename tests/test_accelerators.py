@@ -215,7 +215,7 @@ def test_what_lies_on_an_accelerator_stays_there(brought_back):
     X = jax.random.normal(jax.random.key(0), (50, 3))
     state = learner.init(jax.random.key(1), 3)
     # the state is worked out on the host: the key, and JAX's inverse error function of its bits
-    assert brought_back == [(2,), (1024,)]
+    assert {*brought_back} == {(2,), (1024,)}  # how often is a matter of versions
     brought_back.clear()
     _, outputs = jaxmkl.run(learner, state, X, X[:, 1])
     ((_, chunk),) = jaxmkl.streaming.stream(learner, state, [(X, X[:, 1])])
