@@ -45,7 +45,10 @@ class Evaluated:
         if program is None:
             program, shapes = jax.make_jaxpr(self._function, return_shape=True)(*leaves)
             self._program, self._structure = program, jax.tree.structure(shapes)
-        found = _outputs(program, [_read(leaf) for leaf in leaves])
+        try:
+            found = _outputs(program, [_read(leaf) for leaf in leaves])
+        except (AttributeError, KeyError):  # a later JAX may write programs in another way
+            return self._jitted(*leaves)
         arrays = [_written(one, aval) for one, aval in zip(found, program.out_avals, strict=True)]
         return jax.tree.unflatten(self._structure, jax.device_put(arrays, next(iter(homes), None)))
 
@@ -106,7 +109,7 @@ def _results(operation: JaxprEqn, values: Values) -> Values:
         index = min(max(int(values[0]), 0), len(given["branches"]) - 1)
         return _outputs(given["branches"][index], values[1:])
     if name == "scan":
-        return _scanned(given, values)
+        return _scanned(operation, values)
     if programs and name != "while":
         return _outputs(programs[0], values)
     rule = _RULES.get(name)
@@ -130,9 +133,12 @@ def _is_special(operation: JaxprEqn) -> bool:
     return given.get("num_keys", 1) > 1
 
 
-def _scanned(given: dict[str, Any], values: Values) -> list[Any]:
+def _scanned(operation: JaxprEqn, values: Values) -> list[Any]:
     """The results of a loop."""
-    fixed, carried = given["num_consts"], given["num_carry"]
+    given, inside = operation.params, operation.params["jaxpr"].jaxpr
+    # versions of JAX say in different ways what is carried; what is not has a leading axis outside
+    carried = _same_rank(operation.outvars, inside.outvars)
+    fixed = _same_rank(operation.invars, inside.invars) - carried
     constants, carry = values[:fixed], list(values[fixed : fixed + carried])
     rows, each = [np.asarray(of) for of in values[fixed + carried :]], []
     turns = range(given["length"])
@@ -142,6 +148,11 @@ def _scanned(given: dict[str, Any], values: Values) -> list[Any]:
         each.append(found[carried:])
     each = each[::-1] if given["reverse"] else each
     return [*carry, *(np.stack(of) for of in zip(*each, strict=True))]
+
+
+def _same_rank(outer: Sequence[Any], inner: Sequence[Any]) -> int:
+    """How many variables of a loop have as many axes outside as inside."""
+    return sum(a.aval.ndim == b.aval.ndim for a, b in zip(outer, inner, strict=True))
 
 
 def _left_to_jax(operation: JaxprEqn, values: Values) -> Values:
