@@ -22,6 +22,9 @@ from jaxmkl._host import Evaluated
 from jaxmkl._types import PyTree
 
 _MAPS = Path("/proc/self/maps")
+# Of a program that is called rarely: LLVM is given all of its kernels at once, and optimises less.
+# A renewal then takes half as long to compile, and no longer to run. JAX 0.12 has no such option.
+_QUICKLY = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
 _USUAL = 1000  # memory maps that a program is taken to have where the system does not say
 
 
@@ -131,6 +134,18 @@ def keep_programs(memory_maps: int) -> int:
     return former
 
 
+@functools.cache
+def _options_to_compile_quickly() -> dict[str, Any] | None:
+    """XLA's options, where it has them, for programs of CPUs that are called rarely."""
+    if jax.default_backend() != "cpu":
+        return None
+    try:
+        jax.jit(lambda: np.float32(0), compiler_options=_QUICKLY)()
+    except jax.errors.JaxRuntimeError:
+        return None
+    return _QUICKLY
+
+
 class Kept:
     """A pure function, compiled for each kind of arguments and kept as the process allows it.
 
@@ -138,10 +153,16 @@ class Kept:
       function: of pytrees, which are traced, and of keywords that are static.
       inside: what is called in its place inside a trace, by default the jitted function.
       on_host: whether it is evaluated with NumPy rather than compiled (:mod:`jaxmkl._host`).
+      quickly: whether it is called so rarely that compiling it counts for more than running it.
     """
 
     def __init__(
-        self, function: Callable, inside: Callable | None = None, *, on_host: bool = False
+        self,
+        function: Callable,
+        inside: Callable | None = None,
+        *,
+        on_host: bool = False,
+        quickly: bool = False,
     ) -> None:
         functools.update_wrapper(self, function)
         parameters = inspect.signature(function).parameters.values()
@@ -149,7 +170,7 @@ class Kept:
         self._function = function
         self._jitted: Any = jax.jit(function, static_argnames=static)
         self._inside = self._jitted if inside is None else inside
-        self._on_host = on_host
+        self._on_host, self._quickly = on_host, quickly
         self.lower, self.trace = self._jitted.lower, self._jitted.trace
 
     def __call__(self, *args: PyTree, **static: Any) -> Any:
@@ -168,7 +189,10 @@ class Kept:
             return function(*jax.tree.unflatten(structure, leaves), **static)
 
         of_leaves.__name__ = function.__name__  # for jax.log_compiles
-        return Evaluated(of_leaves) if self._on_host else jax.jit(of_leaves)
+        if self._on_host:
+            return Evaluated(of_leaves)
+        options = _options_to_compile_quickly() if self._quickly else None
+        return jax.jit(of_leaves, compiler_options=options)
 
     def clear_cache(self) -> None:
         """Let go of the function's programs."""

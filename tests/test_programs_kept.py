@@ -170,3 +170,21 @@ def test_memory_maps_are_counted_where_the_system_says(monkeypatch, tmp_path):
     assert num_maps() == 0
     (tmp_path / "maps").write_text("0-1 r-xp\n1-2 rw-p\n")
     assert num_maps() == 2
+
+
+def test_what_is_compiled_quickly_is_the_same_and_versions_without_the_options_compile_as_usual(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def function(x: jax.Array) -> jax.Array:
+        return jnp.sin(x) @ x
+
+    x, known = np.arange(4.0, dtype=np.float32), _programs._options_to_compile_quickly
+    wanted = float(np.sin(x) @ x)
+    try:
+        for options in (dict(_programs._QUICKLY), {"xla_cpu_no_such_option": False}):
+            monkeypatch.setattr(_programs, "_QUICKLY", options)
+            known.cache_clear()
+            assert float(Kept(function, quickly=True)(x)) == pytest.approx(wanted, rel=1e-5)
+        assert known() is None
+    finally:
+        known.cache_clear()

@@ -1,5 +1,7 @@
 """Renewals of banks that learn their kernels, amid the rounds of a learner and apart from them."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import optax
@@ -12,7 +14,7 @@ from jaxmkl.models.bank import Bank
 from jaxmkl.reservoir import Renewal, Reservoir, ReservoirState
 
 
-@Kept
+@partial(Kept, quickly=True)
 def renew(
     bank: Bank, state: PyTree, reservoir: Reservoir, memory: PyTree, round: jax.Array, place: int
 ) -> PyTree:
