@@ -30,60 +30,36 @@ def _apart(one: jax.Array, other: jax.Array) -> jax.Array:
 
 
 class Regrets(NamedTuple):
-    """State of a polynomially weighted mixture of n items, at M memories."""
+    """Regrets of N predictions, each a mixture of up to n items, towards these items."""
 
     regret: jax.Array
-    """R (M, n)."""
+    """R (N, n)."""
     squares: jax.Array
-    """V (M, n)."""
+    """V (N, n)."""
     unit: jax.Array
-    """B (M, 1)."""
+    """B (N, 1)."""
 
     @classmethod
-    def none(cls, num_memories: int, num_items: int, dtype: DTypeLike) -> "Regrets":
+    def none(cls, num_predictions: int, num_items: int, dtype: DTypeLike) -> "Regrets":
         """The regrets before the first round."""
         sizes = (num_items, num_items, 1)
-        return cls(*(jnp.zeros((num_memories, size), dtype) for size in sizes))
+        return cls(*(jnp.zeros((num_predictions, size), dtype) for size in sizes))
 
-    def unscaled(self, active: jax.Array) -> jax.Array:
-        """max(R, 0) / (V + B) (M, n) of the active items (1, n), 0 for others."""
+    def unscaled(self) -> jax.Array:
+        """Weights max(R, 0) / (V + B) (N, n), which do not add up to 1."""
         # a regret that is 0 up to rounding must not decide
         least = (100.0 * jnp.finfo(self.regret.dtype).eps) ** 2 * self.squares
         heard = self.regret * jnp.abs(self.regret) > least
         scale = self.squares + self.unit
-        heard = heard & active
         return jnp.where(heard, self.regret / jnp.where(heard, scale, 1.0), 0.0)
 
-    def weights(self, active: jax.Array | None = None) -> jax.Array:
-        """w ∝ max(R, 0) / (V + B) (M, n) among the active items; equal where all are 0."""
-        each = self._each(active)
-        total = jnp.sum(each, axis=-1, keepdims=True)
-        heard = total[:-1] > 0
-        total = jnp.where(heard, total[:-1], total[-1:])
-        return jnp.where(heard, each[:-1], each[-1:]) / jnp.where(total > 0, total, 1.0)
-
-    def _each(self, active: jax.Array | None) -> jax.Array:
-        """Unscaled weights (M, n), and below them equal ones of the active items: (M + 1, n)."""
-        active = self._active(active)
-        w = self.unscaled(active)
-        return jnp.concatenate([w, active.astype(w.dtype)])
-
-    def _active(self, active: jax.Array | None) -> jax.Array:
-        """Which items are active (1, n)."""
-        return jnp.ones_like(self.regret[:1], bool) if active is None else active[None, :]
-
-    def mean(self, of_items: jax.Array) -> jax.Array:
-        """The mean of arrays (n, ...) by the weights of the first memory."""
-        return jnp.dot(self.weights()[0], of_items, precision=jax.lax.Precision.HIGHEST)
-
-    def mixed(self, values: jax.Array, active: jax.Array | None = None) -> jax.Array:
-        """Predictions p (M,) from the items' values (n,), finite where they are active."""
-        values = values if active is None else jnp.where(active, values, 0.0)
-        each = self._each(active)
-        total, sums = jnp.sum(each, axis=-1), jnp.sum(each * values[None], axis=-1)
-        heard = total[:-1] > 0
-        total, sums = (jnp.where(heard, a[:-1], a[-1:]) for a in (total, sums))
-        return sums / jnp.where(total > 0, total, 1.0)
+    def mixed(self, values: jax.Array) -> jax.Array:
+        """The predictions (N,) from the values (n,) of the items, of those that are finite."""
+        finite = jnp.isfinite(values)
+        w = jnp.where(finite[None], self.unscaled(), 0.0)
+        equal = finite[None].astype(w.dtype) / jnp.sum(finite.astype(w.dtype))
+        shares = _shares(w, jnp.sum(w, axis=-1, keepdims=True), equal)
+        return jnp.sum(shares * jnp.where(finite, values, 0.0)[None], axis=-1)
 
     def after(
         self,
@@ -94,11 +70,11 @@ class Regrets(NamedTuple):
         judged: jax.Array,
         memories: Any = 1.0,
     ) -> "Regrets":
-        """R <- ρ R + r, V <- ρ V + r², B <- max(ρ B, max r²) where ``judged`` (n,).
+        """R <- ρ R + r, V <- ρ V + r², B <- max(ρ B, max r²) where ``judged`` (n,) or (N, n).
 
-        Here r = L'(p, y) (p - f), from the predictions p (M,) and the values f (n,).
+        Here r = L'(p, y) (p - f), from the predictions p (N,) and the values f (n,) or (N, n).
         """
-        gains = loss.slope(mixed, y)[:, None] * _apart(mixed[:, None], values[None, :])
+        gains = loss.slope(mixed, y)[:, None] * _apart(mixed[:, None], jnp.atleast_2d(values))
         memories = jnp.atleast_1d(jnp.asarray(memories, gains.dtype))[:, None]
         judged = jnp.broadcast_to(judged, gains.shape)
         # selected before they are summed: XLA would fuse a product with a sum in some programs
@@ -111,6 +87,11 @@ class Regrets(NamedTuple):
             jnp.where(judged, memories * self.squares + gains**2, self.squares),
             jnp.where(largest >= 0, unit, self.unit),
         )
+
+
+def _shares(w: jax.Array, total: jax.Array, equal: Any) -> jax.Array:
+    """Weights of sum 1 from unscaled ones and their total; equal ones where it is 0."""
+    return jnp.where(total > 0, w / jnp.where(total > 0, total, 1.0), equal)
 
 
 class Seen(NamedTuple):
@@ -126,7 +107,7 @@ class Seen(NamedTuple):
 
     def after(self, y: jax.Array, judged: jax.Array) -> "Seen":
         """The range with the label ``y``, if any model is judged."""
-        extent = jnp.maximum(self.extent, jnp.stack([-y, y]))
+        extent = jnp.maximum(self.extent, np.array([-1, 1], y.dtype) * y)
         return Seen(jnp.where(jnp.any(judged), extent, self.extent))
 
     def clip(self, values: jax.Array, margin: float, bound: Number | None) -> jax.Array:
@@ -134,7 +115,7 @@ class Seen(NamedTuple):
         if bound is not None:
             return bounded(values, bound)
         known = jnp.isfinite(self.extent[0])
-        room = margin * jnp.where(known, jnp.sum(self.extent), 0.0)
+        room = margin * jnp.where(known, self.extent[0] + self.extent[1], 0.0)
         low, high = jnp.where(known, room + self.extent, jnp.inf)
         return jnp.clip(values, -low, high)
 
@@ -142,10 +123,9 @@ class Seen(NamedTuple):
 class MixtureState(NamedTuple):
     """State of :class:`Mixture`."""
 
-    models: Regrets
-    """Regrets towards the models at each memory (M, E)."""
-    memories: Regrets
-    """Regrets towards the memories (1, M)."""
+    regrets: Regrets
+    """Of the M memories towards the E models and, in the last row, of their mixture towards them,
+    at (M + 1, E + M); all others are 0."""
     seen: Seen
     """The range of the labels."""
 
@@ -203,12 +183,18 @@ class Mixture(Aggregate):
 
     def init(self, num_models: int, dtype: DTypeLike) -> MixtureState:
         M = int(np.size(self.memories))
-        return MixtureState(
-            Regrets.none(M, num_models, dtype), Regrets.none(1, M, dtype), Seen.none(dtype)
-        )
+        return MixtureState(Regrets.none(M + 1, num_models + M, dtype), Seen.none(dtype))
+
+    @staticmethod
+    def _apart(w: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Unscaled weights of models at each memory (M, E), and weights of memories (M,)."""
+        M = len(w) - 1
+        of_memories = w[M, -M:]
+        return w[:M, :-M], _shares(of_memories, jnp.sum(of_memories), 1.0 / M)
 
     def weights(self, state: MixtureState) -> jax.Array:
-        return state.memories.mean(state.models.weights())
+        w, shares = self._apart(state.regrets.unscaled())
+        return _weighted(shares, w, jnp.sum(w, axis=-1))
 
     def log_weights(self, state: MixtureState) -> jax.Array:
         w = self.weights(state)
@@ -225,10 +211,18 @@ class Mixture(Aggregate):
         # a value that is not a number is neither combined nor judged
         finite = jnp.isfinite(values)
         active = finite if active is None else active & finite
-        of_memories = state.models.mixed(values, active)
-        value = state.memories.mixed(of_memories)[0]
-        aux = MixtureAux(value, of_memories, values)
-        return Combination(value, values, self.weights(state)), aux
+        w, shares = self._apart(state.regrets.unscaled())
+        # one product has all sums: of equal weights, too, and of those of all models
+        equal = jnp.ones_like(w[:1])
+        summed = jnp.stack([jnp.where(active, values, 0.0), active.astype(w.dtype), equal[0]])
+        rows = jnp.concatenate([w, equal])
+        sums = jnp.dot(rows, summed.T, precision=jax.lax.Precision.HIGHEST)
+        heard = sums[:-1, 1:2] > 0
+        total = jnp.where(heard, sums[:-1], sums[-1:])
+        of_memories = total[:, 0] / jnp.where(total[:, 1] > 0, total[:, 1], 1.0)
+        value = jnp.sum(shares * of_memories)
+        weights = _weighted(shares, w, sums[:-1, 2])
+        return Combination(value, values, weights), MixtureAux(value, of_memories, values)
 
     def update(
         self,
@@ -240,9 +234,23 @@ class Mixture(Aggregate):
         round: jax.Array | int = 0,
     ) -> MixtureState:
         value, of_memories, values = aux
-        finite, any_judged = jnp.isfinite(values), jnp.any(judged)
-        return MixtureState(
-            state.models.after(of_memories, values, y, loss, judged & finite, self.memories),
-            state.memories.after(value[None], of_memories, y, loss, any_judged),
-            state.seen.after(y, judged),
+        E, M = len(values), len(of_memories)
+        any_judged = jnp.broadcast_to(jnp.any(judged), (M,))
+        towards = np.arange(E + M) < E  # models, not memories
+        own = np.where(np.arange(M + 1)[:, None] < M, towards, ~towards)
+        items, good = jnp.append(values, of_memories), judged & jnp.isfinite(values)
+        regrets = state.regrets.after(
+            jnp.append(of_memories, value),
+            items,
+            y,
+            loss,
+            jnp.append(good, any_judged)[None] & own,
+            jnp.append(jnp.asarray(self.memories, values.dtype), jnp.ones((1,), values.dtype)),
         )
+        return MixtureState(regrets, state.seen.after(y, judged))
+
+
+def _weighted(shares: jax.Array, w: jax.Array, totals: jax.Array) -> jax.Array:
+    """Weights of the models (E,), the mean over memories of given shares (M,)."""
+    within = _shares(w, totals[:, None], 1.0 / w.shape[1])
+    return jnp.sum(shares[:, None] * within, axis=0)

@@ -122,7 +122,7 @@ class Stack(Aggregate):
         residuals = state.models.predict(x)
         stacks = state.seen.clip(m + residuals, 0.1, self.bound)
         predictions = jnp.append(m, stacks)
-        value = state.regrets.mixed(predictions, jnp.isfinite(predictions))[0]
+        value = state.regrets.mixed(predictions)[0]
         aux = StackAux(of_base, value, x, residuals, predictions)
         return Combination(value, values, below.weights, below.drawn), aux
 
