@@ -70,8 +70,10 @@ class FewArrays:
     [Array(3., dtype=float32), 4.0, Array([1., 1.], dtype=float32)]
     """
 
-    def __init__(self, like: PyTree, together: Sequence[bool]) -> None:
+    def __init__(self, like: PyTree, together: Sequence[bool] | bool) -> None:
         leaves, self._structure = jax.tree.flatten(like)
+        if isinstance(together, bool):  # of all numbers, or of none
+            together = [together and leaf.size == 1 for leaf in leaves]
         self._shapes = [jnp.shape(leaf) for leaf in leaves]
         of_dtypes: dict[Any, list[int]] = {}
         for i, leaf in enumerate(leaves):

@@ -18,7 +18,7 @@ from jaxmkl._programs import Kept
 from jaxmkl._ranges import reported
 from jaxmkl._types import Inputs, Labels, PyTree
 from jaxmkl.streaming import checks
-from jaxmkl.streaming._carry import scan_in_few_arrays
+from jaxmkl.streaming._carry import FewArrays, scan_in_few_arrays
 from jaxmkl.streaming._renewals import Renewals
 from jaxmkl.streaming.sparse import SparseRows
 from jaxmkl.wrappers.delayed import delayed
@@ -110,13 +110,28 @@ def scan_rows(
         state, output = learner.advance(state, *example)
         return state, plan.record(output)
 
-    def played(state: PyTree, number: Any) -> tuple[PyTree, PyTree, PyTree]:
+    def block_of(state: PyTree, number: Any) -> tuple:
+        """Codes, labels and presence of the rows of a block."""
         positions = number * B + jnp.arange(B, dtype=jnp.int32) - offset
         X, y, present = rows.at(positions, dtype)
-        codes = learner.encode(state, X)
-        examples = codes, y, present
-        if plan.platform == "cpu":
-            state, recorded = jax.lax.scan(one, state, examples)
+        return learner.encode(state, X), y, present
+
+    def one_of(number: Any) -> PyTree:
+        return one(state, jax.tree.map(lambda leaf: leaf[0], block_of(state, number)))[1]
+
+    here, like = plan.platform == "cpu", jax.eval_shape(one_of, 0)
+    # what is recorded of a round, in one array of each dtype
+    together = FewArrays(like, here)
+
+    def apart(state: PyTree, example: tuple) -> tuple[PyTree, PyTree]:
+        state, recorded = one(state, example)
+        return state, together.apart(recorded)
+
+    def played(state: PyTree, number: Any) -> tuple[PyTree, PyTree, PyTree]:
+        examples = block_of(state, number)
+        codes, y, _ = examples
+        if here:
+            state, recorded = jax.lax.scan(apart, state, examples)
             return state, codes, recorded
 
         def unjudged(state: PyTree, example: tuple) -> tuple[PyTree, PyTree]:
@@ -127,10 +142,10 @@ def scan_rows(
             return state, jax.vmap(plan.record)(outputs)
 
         begun, then = learner.packed(state), partial(judged, state)
-        together = _rounds_a_turn(one, begun, examples)
-        after, left = scan_in_few_arrays(unjudged, begun, examples, then, together)
+        turns = _rounds_a_turn(one, begun, examples)
+        after, left = scan_in_few_arrays(unjudged, begun, examples, then, turns)
         state, recorded = judged(learner.unpacked(after, codes), left)
-        return state, codes, recorded
+        return state, codes, together.apart(recorded)
 
     def block(state: PyTree, number: Any) -> tuple[PyTree, PyTree]:
         state, codes, recorded = played(state, number)
@@ -140,12 +155,15 @@ def scan_rows(
         after, recorded = jax.lax.scan(block, state, jnp.arange(most, dtype=jnp.int32))
     else:
         blocks = num_blocks(state, rows.length, B) if blocks is None else blocks
-        # what closes a block may be large, and tells nothing of the records
-        like = jax.eval_shape(lambda state: played(state, 0)[2], state)
+        of_block = jax.tree.map(
+            lambda leaf: jax.ShapeDtypeStruct((B, *leaf.shape), leaf.dtype), like
+        )
+        like = jax.eval_shape(jax.vmap(together.apart), of_block)
         after, recorded = _scan_first(block, state, like, most, blocks)
     of_rounds = partial(jax.lax.dynamic_slice_in_dim, start_index=offset, slice_size=T)
     after = reported(learner, state, after)
-    return after, jax.tree.map(lambda leaf: of_rounds(jax.lax.collapse(leaf, 0, 2)), recorded)
+    recorded = jax.tree.map(lambda leaf: of_rounds(jax.lax.collapse(leaf, 0, 2)), recorded)
+    return after, jax.vmap(together.back)(recorded)
 
 
 def _rounds_a_turn(one: Callable, state: PyTree, examples: PyTree) -> int:

@@ -267,7 +267,7 @@ class RLS(Rule):
         fresh = jnp.zeros((self.period,), bool)
         fresh = jax.lax.dynamic_update_slice_in_dim(fresh, codes.fresh, codes.slot[0], 0)
         # an example that was not learned from leaves no trace: its row of the factor is zero
-        learned = jnp.diagonal(state.factor, axis1=-2, axis2=-1) != 0
+        learned = _diagonal_of(state.table) != 0
         new = jnp.moveaxis(codes.gain, 0, 2)
         gains = _merged(state.gains, new, codes.slot[0], fresh[None, None] & learned)
         renewed = partial(self._renewed, codes.jitter[0])
@@ -376,7 +376,7 @@ class RLS(Rule):
     def _renewed(self, jitter: jax.Array, state: RLSState, full: Any, due: jax.Array) -> RLSState:
         """S and θ with all that is pending, if the period is full."""
         factor = jnp.where(full, state.factor, 0.0)
-        learned = jnp.any(jnp.diagonal(factor, axis1=-2, axis2=-1) != 0, axis=-1)
+        learned = jnp.any(full & (_diagonal_of(state.table) != 0), axis=-1)
         rows = jnp.matmul(factor, state.gains, precision=_HIGHEST)
         covariance = self.taken_in(state.covariance, state.discount, rows, jitter, learned, full)
         return state._replace(
@@ -396,6 +396,12 @@ def _left(code: RLSCode, square: jax.Array) -> jax.Array:
 def diagonal_of(S: jax.Array) -> jax.Array:
     """The diagonal (..., M) of S (..., M, M)."""
     return jnp.diagonal(S, axis1=-2, axis2=-1)
+
+
+def _diagonal_of(table: jax.Array) -> jax.Array:
+    """That of the factor (R, P, period), by strides."""
+    period, width = table.shape[-2] - 1, table.shape[-1]
+    return table.reshape(*table.shape[:-2], -1)[..., :: width + 1][..., :period]
 
 
 @jax.jit
