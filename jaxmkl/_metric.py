@@ -31,8 +31,10 @@ def isotropic(shape: str, num_inputs: int, trace: float, dtype: DTypeLike) -> ja
 
 
 def applied(metric: jax.Array, X: jax.Array) -> jax.Array:
-    """The inputs L'x of the rows of ``X`` (B, D)."""
-    return X * metric[None] if metric.ndim == 1 else jnp.dot(X, metric, precision=_HIGHEST)
+    """The inputs L'x of the rows of ``X`` (..., D)."""
+    if metric.ndim == 1:
+        return X * jnp.expand_dims(metric, range(X.ndim - 1))
+    return jnp.dot(X, metric, precision=_HIGHEST)
 
 
 def outer_products(gradients: jax.Array, weights: jax.Array, diagonal: bool) -> jax.Array:

@@ -162,9 +162,15 @@ class FourierFeatures(FeatureMap):
     def __call__(self, kernels: Kernel, frequencies: jax.Array, X: jax.Array) -> jax.Array:
         """Features z (B, P, 2 F) of the rows of ``X`` (B, D)."""
         chex.assert_rank([frequencies, X], [3, 2])
-        scaled = kernels.frequencies(frequencies)
-        P, F, D = scaled.shape
-        turns = jnp.dot(X, scaled.reshape(P * F, D).T, precision=HIGHEST)
+        return self.at_frequencies(kernels.frequencies(frequencies), X)
+
+    def frequencies(self, state: PyTree, kernels: Kernel) -> jax.Array:
+        return kernels.frequencies(state)
+
+    def at_frequencies(self, frequencies: jax.Array, X: jax.Array) -> jax.Array:
+        """Features z (B, P, 2 F) of rows (B, D) at frequencies (P, F, D), in turns by unit."""
+        P, F, D = frequencies.shape
+        turns = jnp.dot(X, frequencies.reshape(P * F, D).T, precision=HIGHEST)
         # sizes before they are joined, where it takes no pass of its own
         size = F**0.5 if self.scale == "mean" else 1.0
         return jnp.concatenate(_sines_of_turns(turns.reshape(-1, P, F), size), axis=-1)

@@ -112,6 +112,17 @@ class MetricFeatures(FeatureMap):
             for metric, own in zip(*state, strict=True)
         )
 
+    def frequencies(self, state: MetricFeaturesState, kernels: Kernel) -> jax.Array | None:
+        """Those of the map inside times L', for each metric: v·(L'x) is (L v)·x."""
+        each = [self.features.frequencies(own, kernels) for own in state.inside]
+        pairs = zip(state.metrics, each, strict=True)
+        found = [applied(metric.T, of) for metric, of in pairs if of is not None]
+        return jnp.concatenate(found) if len(found) == len(each) else None
+
+    def codes_of(self, Z: jax.Array) -> tuple:
+        each = jnp.split(Z, len(self.shapes), axis=1)
+        return tuple(self.features.codes_of(own) for own in each)
+
     def predict(self, state: MetricFeaturesState, code: tuple) -> tuple[jax.Array, tuple]:
         each = tuple(map(self.features.predict, state.inside, code))
         return jnp.concatenate([z for z, _ in each]), each

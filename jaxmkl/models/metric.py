@@ -121,6 +121,16 @@ class MetricBank(Bank):
     ) -> FeatureCode:
         return self.inside.encode(state.bank, X, round, keys)
 
+    def frequencies(self, state: MetricModelsState) -> jax.Array | None:
+        """Those of its features (P, F, D), or None."""
+        return self.inside.frequencies(state.bank)
+
+    def encode_features(
+        self, state: MetricModelsState, Z: jax.Array, round: jax.Array
+    ) -> FeatureCode:
+        """As :meth:`encode`, of rows whose features Z (B, P, M) are known."""
+        return self.inside.encode_features(state.bank, Z, round)
+
     def predict(
         self, state: MetricModelsState, code: FeatureCode
     ) -> tuple[jax.Array, tuple[jax.Array, FeatureAux]]:

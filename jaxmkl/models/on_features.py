@@ -152,6 +152,16 @@ class FeatureModels(Bank):
         Z = jax.vmap(lambda code: self.features.predict(state.features, code)[0])(codes)
         return FeatureCode(codes, self._encoded(state, round, Z))
 
+    def frequencies(self, state: FeatureModelsState) -> jax.Array | None:
+        """Those of its features (P, F, D), or None (:meth:`jaxmkl.features.FeatureMap`)."""
+        return self.features.frequencies(state.features, self.kernels)
+
+    def encode_features(
+        self, state: FeatureModelsState, Z: jax.Array, round: jax.Array
+    ) -> FeatureCode:
+        """As :meth:`encode`, of rows whose features Z (B, P, M) are known."""
+        return FeatureCode(self.features.codes_of(Z), self._encoded(state, round, Z))
+
     def _rules(self, state: FeatureModelsState, *others: tuple) -> Iterator[tuple]:
         """The rules, each with its state and with its item of the ``others``."""
         return zip(self.rules, state.rules, *others, strict=True)

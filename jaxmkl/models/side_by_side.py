@@ -259,12 +259,31 @@ class SideBySide(Bank):
     def encode(
         self, state: SideBySideState, X: jax.Array, round: jax.Array, keys: jax.Array
     ) -> SideBySideCode:
-        each = self._each(state.banks)
-        codes = tuple(bank.encode(own, X, round, keys) for bank, own in each)
+        Z = self._features(state, X)
+        if Z is None:
+            each = self._each(state.banks)
+            codes = tuple(bank.encode(own, X, round, keys) for bank, own in each)
+        else:
+            each = self._each(state.banks, Z)
+            codes = tuple(bank.encode_features(own, Z, round) for bank, own, Z in each)
         pairs = zip(_contents(codes), self._shapes, strict=True)
         features = [_for_rates(Z, R) for Z, (R, _) in pairs]
         squares = self._squares.encode(state.squares, round, jnp.concatenate(features, axis=1))
         return SideBySideCode(_filled(codes, [()] * len(features)), squares)
+
+    def _features(self, state: SideBySideState, X: jax.Array) -> list[jax.Array] | None:
+        """Features (B, P, M) of each bank, all as one product with X where they are of one sort.
+
+        Metrics then are in the frequencies.
+        """
+        first, *others = map(_features_of, self.banks)
+        each = [bank.frequencies(own) for bank, own in self._each(state.banks)]
+        found = [of for of in each if of is not None]
+        same = all(jax.tree.structure(one) == jax.tree.structure(first) for one in others)
+        if len(found) < len(each) or not same:
+            return None
+        ends = np.cumsum([len(of) for of in found])[:-1].tolist()
+        return jnp.split(first.at_frequencies(jnp.concatenate(found), X), ends, axis=1)
 
     def predict(
         self, state: SideBySideState, code: SideBySideCode
