@@ -279,8 +279,8 @@ class SideBySide(Bank):
         first, *others = map(_features_of, self.banks)
         each = [bank.frequencies(own) for bank, own in self._each(state.banks)]
         found = [of for of in each if of is not None]
-        same = all(jax.tree.structure(one) == jax.tree.structure(first) for one in others)
-        if len(found) < len(each) or not same:
+        sorts = {jax.tree.structure(features) for features in (first, *others)}
+        if len(found) < len(each) or len(sorts) > 1:
             return None
         ends = np.cumsum([len(of) for of in found])[:-1].tolist()
         return jnp.split(first.at_frequencies(jnp.concatenate(found), X), ends, axis=1)
