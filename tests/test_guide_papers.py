@@ -74,15 +74,46 @@ def test_a_command_of_the_map_is_understood(command):
         assert {*(options.datasets or ())} <= {*paper.datasets}
 
 
+def section_of(title):
+    (section,) = (part for part in papers.__doc__.split("\n## ") if title in part.split("\n")[0])
+    return section
+
+
 @pytest.mark.parametrize(
-    ("title", "last"), [("Hong and Chae", 59), ("Wang, Du", 30), ("supplement", 12)]
+    ("title", "last"),
+    [("Hong and Chae", 76), ("Lu, Hoi", 6), ("Zhang", 4), ("Wang, Du", 33), ("supplement", 12)],
 )
 def test_every_numbered_equation_is_on_the_map(title, last):
-    (section,) = (part for part in papers.__doc__.split("\n## ") if title in part.split("\n")[0])
     numbers = set()
-    for first, end in re.findall(r"\((\d+)\)(?:\s+to\s+\((\d+)\))?", section):
+    for first, end in re.findall(r"\((\d+)\)(?:\s+to\s+\((\d+)\))?", section_of(title)):
         numbers |= {*range(int(first), int(end or first) + 1)}
-    assert {*range(1, last + 1)} <= numbers
+    assert {*range(1, last + 1)} == numbers
+
+
+@pytest.mark.parametrize(
+    ("title", "theirs"),
+    [
+        ("Hong and Chae", "Algorithm 1-2, Theorem 1-3, Lemma 1-6, Table I-III, Figure 1-3"),
+        ("Lu, Hoi", "Algorithm 1-1, Theorem 1-2, Lemma 1-1, Table 1-3, Figure 1-1"),
+        ("Zhang", "Algorithm 1-1, Theorem 1-1, Table 1-2, Figure 1-1"),
+        ("Wang, Du", "Algorithm 1-5, Theorem 1-2, Lemma 1-1, Table I-III, Figure 1-2"),
+        ("supplement", "Theorem 1-2, Lemma 1-1, Lemma 3-3"),
+    ],
+)
+def test_all_that_a_paper_numbers_is_on_the_map(title, theirs):
+    """Its algorithms, theorems, tables and figures; "Lemmas 1 to 6" names six."""
+    roman = {"I": "1", "II": "2", "III": "3"}
+    text = re.sub(r"\b(I{1,3})\b", lambda found: roman[found[0]], section_of(title))
+    named = set()
+    for kind, first, joined, end in re.findall(
+        r"\b(Algorithm|Theorem|Lemma|Table|Figure)s?\s+(\d+)(?:\s(to|and)\s(\d+))?", text
+    ):
+        between = range(int(first), int(end or first) + 1) if joined == "to" else (first, end)
+        named |= {(kind, str(number)) for number in between if number}
+    for each in theirs.split(", "):
+        kind, numbers = each.split(" ")
+        first, end = (int(roman.get(number, number)) for number in numbers.split("-"))
+        assert {(kind, str(number)) for number in range(first, end + 1)} <= named, each
 
 
 def test_published_settings_are_on_the_map():

@@ -60,7 +60,7 @@ Equations:
 - (33) the confidence condition: `jaxmkl.query.Disagreement(loss)`, by default the squared
   distance.
 - (34), (35) labels asked for: `jaxmkl.metrics.label_rate`.
-- (46) to (53) are steps of proofs; nothing runs them.
+- (46) to (53), and (60) to (76) of the appendices, are steps of proofs; nothing runs them.
 - (54), (55) error and share of labels: `jaxmkl.metrics.running_mse`, `jaxmkl.metrics.label_rate`.
 - (56) the 17 Gaussians: `jaxmkl.kernels.hong_chae`.
 - (57) to (59) the constants: ``published`` has them.
@@ -170,11 +170,18 @@ Algorithms:
 
 - Algorithm 1, kernel CTED, (4) and (6) to (10): `jaxmkl.design.cted(gram, regularization)`. (7)
   drops λ; the formula is solved in a symmetric form that stays bounded as rows vanish. Penalties
-  are shares of the smallest with which nothing is chosen; with absolute=True they are λ itself.
+  are shares of the smallest with which nothing is chosen; with `jaxmkl.design.cted(absolute)` they
+  are λ itself. The paper begins with random coefficients, we with rows of norm 1, here and in
+  Algorithms 2 and 5; the problem is convex, so that the start decides nothing. Steps are
+  extrapolated, which saves some; `jaxmkl.design.cted(accelerate)` False takes the paper's.
 - Algorithm 2, GMKAL, (11) to (17): `jaxmkl.design.gmkal(grams, regularization, initial_weights)`.
-  One step of A for each step of w, not a whole Algorithm 1: the same optimum at less cost.
-- Algorithm 5, LMKAL, (18) to (26), with Algorithm 4, (27) to (29), inside:
-  `jaxmkl.design.lmkal(grams, regularization)`. (24) to (26) leave out Z >= 0, which (23) has.
+  One step of A for each step of w, not a whole Algorithm 1: the same optimum at less cost;
+  `jaxmkl.design.gmkal(steps)` takes more.
+- Algorithm 5, LMKAL, (18) to (26), with Algorithm 4, (27) to (29), (31) and (32), inside:
+  `jaxmkl.design.lmkal(grams, regularization, steps)`. (24) to (26) leave out Z >= 0, which (23)
+  has. Algorithm 4 as printed takes its step with a bound L of the curvature that its search has
+  just refused; ours takes the one that was accepted, begins anew where f would rise, and measures
+  each point by its own curvature, which reaches the same minimum in fewer steps.
 - Algorithm 3, the projection onto the simplex, (30): ``optax.projections.projection_simplex``.
 - TED, (1) to (3): `jaxmkl.design.ted(gram, regularization)`, greedily. RRSS, (5):
   `jaxmkl.design.rrss(gram, regularization)`, in O(n³) by one eigendecomposition for all columns
@@ -182,8 +189,8 @@ Algorithms:
 
 Theorems:
 
-- Theorem 1, that the localized kernel is one, and Lemma 1 need no play. Theorem 2, the rate of
-  Algorithm 4, is that of accelerated descent.
+- Theorem 1, that the localized kernel is one, and Lemma 1 need no play. Theorem 2, (33), the rate
+  of Algorithm 4, is that of accelerated descent; it is not played.
 
 Tables and figures:
 

@@ -66,7 +66,7 @@ ALONE = {"active, local, queried", "active, mixed, squared"}
 
 @pytest.mark.parametrize("mode", modes({"active, local, queried"}, ALONE))
 def test_the_oracle_one_example_a_round(mode, x64):
-    """One example a round, in blocks; every value to 1e-8."""
+    """One example a round, in blocks; every value to 1e-9."""
     learner = make(**MODES[mode])
     T = 400
     task, X, y = examples(T, 3)
@@ -80,7 +80,7 @@ def test_the_oracle_one_example_a_round(mode, x64):
         k = int(task[t])
         said = oracle.step({k: (X[t], y[t])}, {k: tuple(uniform[t])})[k]
         value[t], asked[t] = said.value, said.asked
-    np.testing.assert_allclose(outputs.prediction, value, atol=1e-8)
+    np.testing.assert_allclose(outputs.prediction, value, rtol=0, atol=1e-9)
     np.testing.assert_array_equal(outputs.queried, asked)
     assert asked.all() == mode.startswith("full")
     assert_state_is_the_oracles(learner, state, oracle)
@@ -90,15 +90,15 @@ def test_the_oracle_one_example_a_round(mode, x64):
 def assert_state_is_the_oracles(learner, state, oracle):
     assert int(state.dictionary.number) == len(oracle.dictionary.points)
     assert int(state.dictionary.refused) == oracle.dictionary.refused
-    np.testing.assert_allclose(state.means, used(learner, oracle.means), atol=1e-8)
+    np.testing.assert_allclose(state.means, used(learner, oracle.means), rtol=0, atol=1e-9)
     if learner.components == "mixed":
-        np.testing.assert_allclose(state.alone, oracle.alone, atol=1e-8)
+        np.testing.assert_allclose(state.alone, oracle.alone, rtol=0, atol=1e-9)
         assert np.abs(oracle.alone).max() > 0.1
         weights = learner.info(state).weights
-        np.testing.assert_allclose(weights, oracle.weights(), atol=1e-8)
+        np.testing.assert_allclose(weights, oracle.weights(), rtol=0, atol=1e-9)
         assert np.abs(oracle.weights() - 1 / 3).max() > 0.1
     sigma = np.linalg.inv(used(learner, oracle.precisions))
-    np.testing.assert_allclose(covariances(learner, state), sigma, atol=1e-8)
+    np.testing.assert_allclose(covariances(learner, state), sigma, rtol=0, atol=1e-9)
     assert np.abs(used(learner, oracle.means)).max() > 0.1
 
 
@@ -129,7 +129,7 @@ def test_the_oracle_in_rounds(mode, x64):
                 assert np.isnan(outputs.loss[t, k])
                 assert not outputs.queried[t, k]
                 continue
-            assert abs(float(outputs.prediction[t, k]) - said[k].value) < 1e-8
+            assert abs(float(outputs.prediction[t, k]) - said[k].value) < 1e-9
             assert bool(outputs.queried[t, k]) == said[k].asked
     assert_state_is_the_oracles(learner, state, oracle)
 

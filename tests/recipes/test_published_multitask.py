@@ -16,7 +16,7 @@ from task_streams import (
 )
 
 import jaxmkl
-from jaxmkl.query import All, Uncertainty
+from jaxmkl.query import All, Margin, Random, Uncertainty
 from jaxmkl.recipes import published
 from jaxmkl.recipes.settings.multitask import SETTINGS
 from jaxmkl.streaming import run
@@ -27,16 +27,41 @@ from tests.oracles.support_mkl import gaussian
 SMALL_PROGRAMS = True
 
 K = 3
-# What deviates from the published setting, as the library and as the oracle call it: nothing; the
-# rule of Lemma 3; labels asked for as in Theorem 2; each component alone.
+ACTIVE = {"query": Uncertainty(0.2, 1.0)}, {"asking": "unsure", "h": 0.2}
+
+
+def variant(**ours):
+    """What deviates from the published setting, as the library and as the oracle call it."""
+    return ours, {name.replace("update_on", "update"): value for name, value in ours.items()}
+
+
+def active(variant):
+    """The variant that asks for labels as in Theorem 2."""
+    return tuple(of_variant | asking for of_variant, asking in zip(variant, ACTIVE, strict=True))
+
+
+# Nothing; the rule of Lemma 3; labels asked for as in Theorem 2; and every other choice that there
+# is, alone and with some of the others.
 VARIANTS = {
-    "published": ({}, {}),
-    "Lemma 3": ({"update_on": "mistake"}, {"update": "mistake"}),
-    "Theorem 2": ({"query": Uncertainty(0.2, 1.0)}, {"asking": "unsure", "h": 0.2}),
-    "local": ({"components": "local"}, {"components": "local"}),
-    "global": ({"components": "global"}, {"components": "global"}),
-    "squared hinge": ({"loss": "squared_hinge"}, {"loss": "squared_hinge"}),
+    "published": variant(),
+    "Lemma 3": variant(update_on="mistake"),
+    "Theorem 2": active(variant()),
+    "local": variant(components="local"),
+    "global": variant(components="global"),
+    "mixed": variant(components="mixed"),
+    "squared hinge": variant(loss="squared_hinge"),
+    "mixed, squared hinge": variant(components="mixed", loss="squared_hinge"),
+    "unsure": variant(update_on="unsure"),
+    "updated": variant(covariance="updated"),
+    "queried": variant(covariance="queried"),
+    "restart": variant(growth="restart"),
+    "Theorem 2, Lemma 3": active(variant(update_on="mistake")),
+    "Theorem 2, unsure, updated": active(variant(update_on="unsure", covariance="updated")),
+    "Theorem 2, mixed, queried": active(variant(components="mixed", covariance="queried")),
+    "margin": ({"query": Margin(0.3)}, {"asking": "margin", "h": 0.3}),
+    "chance": ({"query": Random(0.4)}, {"asking": "chance", "h": 0.4}),
 }
+ASKING = {name for name, (ours, _) in VARIANTS.items() if "query" in ours}
 
 
 def learners(name):
@@ -54,6 +79,10 @@ def assert_same_state(learner, state, oracle):
     kept = slice(int(not oracle.overall), None if oracle.local else 1)
     assert int(state.dictionary.number) == len(oracle.dictionary.points) > 10
     np.testing.assert_allclose(state.means, oracle.means[kept], rtol=0, atol=1e-9)
+    if learner.components == "mixed":
+        np.testing.assert_allclose(state.alone, oracle.alone, rtol=0, atol=1e-9)
+        weights = learner.info(state).weights
+        np.testing.assert_allclose(weights, oracle.weights(), rtol=0, atol=1e-9)
     sigma = np.linalg.inv(oracle.precisions[kept])
     np.testing.assert_allclose(covariances(learner, state), sigma, rtol=0, atol=1e-9)
 
@@ -85,10 +114,11 @@ def test_agrees_with_the_oracle(name, x64):
         oracle.step({k: (x, label)}, {k: tuple(u)})[k]
         for k, x, label, u in zip(task.tolist(), X, y, uniform, strict=True)
     ]
-    np.testing.assert_allclose(outputs.prediction, [one.value for one in said], atol=1e-9)
-    np.testing.assert_allclose(outputs.variance, [one.variance for one in said], atol=1e-9)
+    exactly = {"rtol": 0, "atol": 1e-9}
+    np.testing.assert_allclose(outputs.prediction, [one.value for one in said], **exactly)
+    np.testing.assert_allclose(outputs.variance, [one.variance for one in said], **exactly)
     np.testing.assert_array_equal(outputs.queried, [one.asked for one in said])
-    assert outputs.queried.all() == (name != "Theorem 2")
+    assert outputs.queried.all() == (name not in ASKING)
     assert_same_state(learner, state, oracle)
 
 

@@ -9,7 +9,7 @@ import pytest
 from marks import long
 from oracles import oks as oracle
 from selection_streams import begin, stream, trajectory
-from support_cases import rounds
+from support_cases import held, numbers_of, rounds
 from trees import everything
 
 import jaxmkl
@@ -44,7 +44,7 @@ def check_moving(learner, plain, X, y, *draws, seed=3):
     start = begin(learner, X.shape[1], seed=seed)
     theta = float(start.coordinates)
     one = plain(theta)
-    _, outputs, states = trajectory(learner, start, X, y)
+    state, outputs, states = trajectory(learner, start, X, y)
     predictions, thetas, did = np.zeros(len(X)), np.zeros(len(X)), []
     weights = np.zeros((len(X), learner.budget))
     for t, (x, label) in enumerate(zip(X, y, strict=True)):
@@ -55,6 +55,7 @@ def check_moving(learner, plain, X, y, *draws, seed=3):
     np.testing.assert_allclose(outputs.prediction, predictions, rtol=0, atol=1e-9)
     np.testing.assert_allclose(states.weights, weights, rtol=0, atol=1e-9)
     np.testing.assert_allclose(states.coordinates, thetas, rtol=1e-9)
+    np.testing.assert_allclose(state.coordinates, one.theta, rtol=1e-9)
     assert abs(thetas[-1] / theta - 1) > 1e-6, "the kernel moved"
     return theta, did
 
@@ -102,6 +103,13 @@ def test_okl_gd(x64):
     assert np.isclose(theta, STARTS).sum() == 1
 
 
+def check_held(found, rows, coefficients, X):
+    """Which rows of the stream a kernel holds, in order, and their coefficients."""
+    number_of = numbers_of(X)
+    assert [t for t, _ in found] == [number_of[row.tobytes()] for row in rows]
+    np.testing.assert_allclose([a for _, a in found], coefficients, rtol=1e-9, atol=1e-9)
+
+
 # --- OKS -----------------------------------------------------------------------------------------
 
 
@@ -122,7 +130,7 @@ def test_oks(x64):
         return jax.random.uniform(key, (), np.float32)
 
     u = np.asarray(jax.jit(jax.vmap(chance))(np.arange(T)), np.float64)
-    _, outputs, values = rounds(learner, start, X, y)
+    state, outputs, values = rounds(learner, start, X, y)
     predictions, drawn, chances = [], [], []
     for example in zip(X, y, u, strict=True):
         predictions.append(plain.step(*example))
@@ -132,6 +140,12 @@ def test_oks(x64):
     np.testing.assert_allclose(found, predictions, rtol=0, atol=1e-9)
     np.testing.assert_array_equal(outputs.prediction, np.where(np.array(predictions) < 0, -1, 1))
     np.testing.assert_allclose(outputs.info.weights, chances, rtol=1e-9)
+    for found, rows, coefficients in zip(
+        held(state, X), plain.rows, plain.coefficients, strict=True
+    ):
+        check_held(found, rows, coefficients, X)
+    chances = 0.8 * plain.weights / plain.weights.sum() + 0.2 / 25
+    np.testing.assert_allclose(learner.aggregate.weights(state.aggregate), chances, rtol=1e-9)
     assert len(set(drawn)) > 15
     assert plain.weights.max() / plain.weights.min() > 2
 
@@ -173,4 +187,7 @@ def test_proj_ka(budget, x64):
     np.testing.assert_allclose(outputs.prediction, predictions, rtol=0, atol=1e-9)
     np.testing.assert_array_equal(outputs.info.support[:, chosen], support)
     np.testing.assert_array_equal(np.delete(outputs.info.support, chosen, axis=1), 0)
+    found = held(state.replace(models=(state.models,)), X)[chosen]
+    (one,) = plain.expansions
+    check_held(found, [e.x for e in one.entries], [e.coefficient for e in one.entries], X)
     assert (support[-1] == budget) == (budget == 20)

@@ -111,6 +111,12 @@ SETTINGS = {
             _DICTIONARY,
             Constant("smoothing", "δ = 0.2", "section 6"),
             Constant("aggregate.rate", "η = (2 (1 - δ) ln N / (N T))^(1/2)", "section 6"),
+            Constant(
+                "aggregate",
+                "kernel i is drawn by p_i = (1 - δ) w_i / Σ w + δ/N, and alone predicts and "
+                "learns; where it errs, w_i <- w_i exp(-η/p_i); its step is not divided by p_i",
+                "not stated; Yang et al. (2012)",
+            ),
             Constant("capacity", "every support vector is kept", "section 1: linear in T"),
             Constant("a score of 0", "the class +1", "not stated; Yang et al. (2012)"),
             Constant("loss", "hinge", "not stated of OKS; as of the others, section 6"),
