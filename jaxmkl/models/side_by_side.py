@@ -264,7 +264,7 @@ class SideBySide(Bank):
             each = self._each(state.banks)
             codes = tuple(bank.encode(own, X, round, keys) for bank, own in each)
         else:
-            each = self._each(state.banks, Z)
+            each = self._each(state.banks, tuple(Z))
             codes = tuple(bank.encode_features(own, Z, round) for bank, own, Z in each)
         pairs = zip(_contents(codes), self._shapes, strict=True)
         features = [_for_rates(Z, R) for Z, (R, _) in pairs]
@@ -276,14 +276,13 @@ class SideBySide(Bank):
 
         Metrics then are in the frequencies.
         """
-        first, *others = map(_features_of, self.banks)
+        maps = [_features_of(bank) for bank in self.banks]
         each = [bank.frequencies(own) for bank, own in self._each(state.banks)]
         found = [of for of in each if of is not None]
-        sorts = {jax.tree.structure(features) for features in (first, *others)}
-        if len(found) < len(each) or len(sorts) > 1:
+        if len(found) < len(each) or len({*map(jax.tree.structure, maps)}) > 1:
             return None
         ends = np.cumsum([len(of) for of in found])[:-1].tolist()
-        return jnp.split(first.at_frequencies(jnp.concatenate(found), X), ends, axis=1)
+        return jnp.split(maps[0].at_frequencies(jnp.concatenate(found), X), ends, axis=1)
 
     def predict(
         self, state: SideBySideState, code: SideBySideCode
