@@ -139,7 +139,7 @@ NOTES = {
     SCALED: "german and cod_rna scaled to [-1, 1], the others as they come: the paper does not "
     "say how, its figures fit this",
     ("madelon",): "madelon: Gaussians of these raw features are below the smallest float32, which "
-    "costs spa some four points of mistakes; see the part precision",
+    "costs spa some mistakes; see the part precision",
     ("cod_rna",): "cod_rna: the 271617 examples that are not training examples, as in the paper",
     ("susy",): "susy: a sample of 10000, beta = 3; the printed figures are for 1,000,000 examples "
     "and beta = 300, and cannot be compared",
