@@ -203,7 +203,7 @@ PLAN: Sequence[Play] = (
     Play("amkl", "densities", DENSITIES, version=2),
     Play("amkl", "probabilities", PROBABLE, ("german",), version=3),
     Play("amkl", "tradeoff", ("tom",), version=2),
-    Play("amkl", "regret", ("stationary", "stationary_absolute")),
+    Play("amkl", "regret", ("stationary", "stationary_absolute"), version=2),
     Play("bomkl", "table1", SMALL, ("german",)),
     Play("bomkl", "table1", SMALL, ("german",), algorithms=OF_TABLE_1, suffix=".published"),
     Play("bomkl", "table1", SMALL, algorithms=SIGNED, suffix=".spa"),
