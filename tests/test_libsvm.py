@@ -156,6 +156,19 @@ def test_rows_by_hand(tmp_path):
     assert table.notes == ("features are numbered from 1", "query numbers (qid) are ignored")
 
 
+def test_labels_that_are_not_known(tmp_path):
+    (tmp_path / "t").write_text("? 1:1 2:3\n-1 1:1\n1 2:2\n" * 20)
+    with closing(open_table(tmp_path / "t")) as table:
+        first = next(table.chunks(100))
+    columns = Columns.decide(first, table.target, keep=True)
+    assert columns.classes == ("-1", "1")
+    assert_array_equal(columns.targets(first), [np.nan, -1, 1] * 20)
+    found = read(tmp_path / "t")
+    assert_array_equal(found.X, [[1, 0], [0, 2]] * 20)
+    assert_array_equal(found.y, [-1, 1] * 20)
+    assert any(note.startswith("20 rows without a target dropped") for note in found.notes)
+
+
 @pytest.mark.endless
 def test_very_wide_rows_come_in_smaller_chunks(tmp_path):
     (tmp_path / "t.svm").write_text("1 1:1 90000:2\n-1 2:1\n" * 150)

@@ -11,6 +11,7 @@ from numpy.testing import assert_array_equal
 from trees import assert_equal
 
 import jaxmkl
+from jaxmkl.cli.pipelines import differences
 from jaxmkl.tables import Columns, Pipeline, Seen, UnseenCells, _pipeline, open_table
 from jaxmkl.wrappers import RunningMoments, probabilities, scaled_targets
 
@@ -55,6 +56,18 @@ def values_of(pipeline, X):
 @pytest.fixture(scope="module")
 def two():
     return trained(iris(2), "flower")
+
+
+def test_columns_that_differ_are_said_in_one_sentence_each(two):
+    pipeline, _ = two
+    more = [f"more{i}" for i in range(5000)]
+    absent, new = differences(pipeline, ["sepal length", "sepal width", "soil", *more])
+    text = "the pipeline's columns 'petal length', 'petal width' are absent; their cells are"
+    assert absent.startswith(text)
+    assert new.startswith("the columns 'more0', 'more1', ")
+    assert new.endswith(", ... are not used by the pipeline")
+    assert len(new) < 400
+    assert differences(pipeline, pipeline.columns.names) == []
 
 
 @pytest.mark.slow

@@ -204,6 +204,24 @@ def test_nested_targets_are_refused(cells):
         tables.read(frame, target="t")
 
 
+def test_rows_beside_one_with_a_list_are_read(tmp_path):
+    rows = [{"a": i / 7, "kind": "uv"[i % 2], "y": i % 3 / 2} for i in range(40)]
+    lists = {30: {"a": [1, 2]}, 33: {"kind": {"of": "u"}}, 36: {"y": [0]}}
+    given = [row | lists.get(i, {}) for i, row in enumerate(rows)]
+    path = tmp_path / "t.ndjson"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in given))
+    with closing(open_table(path)) as table:
+        chunk = next(table.chunks(40))
+    columns = tables.Columns.decide(chunk.take(range(30)), "y")
+    kept = chunk.take([i for i in range(40) if i not in lists])
+    X, _ = columns.inputs(kept, columns.init())
+    good = tables.Columns.decide(plain := next(open_table(rows).chunks(40)), "y")
+    assert good.features == columns.features
+    wanted = plain.take([i for i in range(40) if i not in lists])
+    assert_array_equal(X, columns.inputs(wanted, columns.init())[0])
+    assert_array_equal(columns.targets(kept), columns.targets(wanted))
+
+
 def test_nested_columns_are_left_out_or_refused_where_they_are_used(tmp_path):
     rows = [{"a": i % 7, "tags": ["x", {"k": i}], "y": i % 2} for i in range(1200)]
     rows += [{"a": [1], "y": 0}, {"a": 3, "tags": "x", "y": 1}]

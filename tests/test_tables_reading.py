@@ -149,6 +149,7 @@ def test_true_headers_of_bundled_tables(name, names, write):
         ("1 |words good:1 bad:2\n-1 |words bad:1\n", ", line 1: is a file of Vowpal Wabbit"),
         ("1 2.0 'tag |a x:1 |b y z\n", ", line 1: is a file of Vowpal Wabbit, which is not read"),
         ("| price:.23 sqft:.25\n", ", line 1: is a file of Vowpal Wabbit"),
+        (".7 1.0 house7|n rooms:3 far\n", ", line 1: is a file of Vowpal Wabbit"),
     ],
 )  # fmt: skip
 def test_what_stands_above_is_named(text, message, write):
@@ -156,6 +157,40 @@ def test_what_stands_above_is_named(text, message, write):
     for ask in (read, open_table):
         with refused(match=rf"t\.csv{message}"):
             ask(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ash,wet,low\noak,dry,high\nash,dry,low\noak,wet,low\n",
+        "Kim,ash,wet\nLee,oak,dry\nAda,oak,wet\nBob,ash,dry\n",  # the first cell is no other's
+        f"{'so fine a day ' * 11},good\nrain again,bad\nsun at last,good\nfog,bad\n",
+    ],
+)
+def test_a_first_row_of_words_is_no_header(text, write):
+    path = write(text)
+    for ask in (read, open_table):
+        with refused(match="line 1: the first line must name the columns; it looks like a row"):
+            ask(path)
+    assert len(frame_of(path, header=False)[1]) == 4
+    assert len(frame_of(path, header=True)[1]) == 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tree,soil\nash,wet\ntree,soil\noak,dry\n",  # two files, one after the other
+        "ash,oak,elm\nash,,elm\n,oak,\nash,,\n",  # choices that were ticked
+        "name,type\nname,text\nage,number\n",  # of which only one stands below itself
+        "0,1\n0,1\n1,0\n1,1\n",
+        "2020 sales|net income\n1|2\n3|4\n",
+    ],
+)
+def test_headers_that_stand_below_themselves(text, write):
+    names, frame = frame_of(write(text))
+    lines = text.splitlines()
+    assert names == lines[0].replace("|", ",").split(",")
+    assert len(frame) == len(lines) - 1
 
 
 def test_the_separator_that_a_spreadsheet_says(write):

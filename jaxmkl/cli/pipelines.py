@@ -4,6 +4,7 @@ from argparse import Namespace
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from jaxmkl._checks import shown
 from jaxmkl.evaluate import UsageError
 from jaxmkl.tables import Pipeline, load_pipeline
 
@@ -31,7 +32,7 @@ def own_pipeline(path: str | Path, given: Namespace, own: Iterable[str]) -> Pipe
 def differences(
     pipeline: Pipeline, names: Sequence[str], named_by: int | None = None
 ) -> list[str]:
-    """Return a sentence for each column that only the pipeline or only the table has.
+    """Say which columns only the pipeline has, and which only the table has, a sentence each.
 
     Args:
       pipeline: the pipeline.
@@ -42,10 +43,23 @@ def differences(
       ValueError: if the table has none of the pipeline's columns.
     """
     missing, new = pipeline.differences(names)
-    absent = "is absent; its cells are missing"
+    where, there = "", ""
     if named_by is not None:
-        absent = f"is absent from the first {named_by:,} rows; its cells are missing there"
+        where, there = f" from the first {named_by:,} rows", " there"
     return [
-        *(f"the pipeline's column {name!r} {absent}" for name in missing),
-        *(f"the column {name!r} is not used by the pipeline" for name in new),
+        *_of(
+            missing,
+            f"the pipeline's column {{}} is absent{where}; its cells are missing{there}",
+            f"the pipeline's columns {{}} are absent{where}; their cells are missing{there}",
+        ),
+        *_of(
+            new,
+            "the column {} is not used by the pipeline",
+            "the columns {} are not used by the pipeline",
+        ),
     ]
+
+
+def _of(names: Sequence[str], one: str, several: str) -> list[str]:
+    """A sentence on one column or several, in the place of ``{}``; none where there are none."""
+    return [(one if len(names) == 1 else several).format(shown(names, 20))] if names else []

@@ -10,6 +10,9 @@ from jaxmkl._archive import damage
 from jaxmkl.tables._bytes import Bytes
 
 
+UNREAD = "is ARFF that SciPy cannot read (of text or sparse rows, or damaged; write CSV)"
+
+
 def is_arff(text: str) -> bool:
     """Whether the first line that is no comment names a relation.
 
@@ -30,7 +33,7 @@ def read_arff(file: Bytes) -> pl.DataFrame:
     from scipy.io import arff  # which takes a while
 
     text = io.TextIOWrapper(file.stream, "utf-8-sig")
-    with file.whole(), damage(f"{file.name}: is ARFF that SciPy cannot read"):
+    with file.whole(), damage(f"{file.name}: {UNREAD}"):
         rows, _ = arff.loadarff(text)
     return pl.DataFrame([_cells(name, rows[name]) for name in rows.dtype.names])
 

@@ -4,6 +4,8 @@ A cell that is neither missing nor of the wanted kind is refused, by its row and
 """
 
 import dataclasses
+import datetime
+import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -126,7 +128,9 @@ class Cells:
     ) -> None:
         self.where, self.comma, self.name = where, comma, raw.name
         # under a plain name: polars takes one like ^a$ for a pattern, in methods of columns, too
-        self.raw = raw.alias("cells")
+        self.raw = raw = raw.alias("cells")
+        if raw.dtype == pl.Object and not nested(raw).any():  # rows with lists were taken out
+            self.raw = series_of("cells", raw.to_list())
         self.missing = missing
 
     @cached_property
@@ -341,6 +345,28 @@ class Chunk(NamedTuple):
         if end:
             yield self.take(range(end))
         raise ValueError(reason)
+
+
+def series_of(name: str, values: list) -> pl.Series:
+    """Make a column of Python's values: numbers, booleans, times, nested objects, else text."""
+    values = [value.item() if hasattr(value, "item") else value for value in values]
+    kinds = {type(value) for value in values if value is not None}
+    if kinds & {list, dict}:
+        return pl.Series(name, values, pl.Object)
+    if kinds == {bool}:
+        return pl.Series(name, values, pl.Boolean)
+    if kinds <= {int, float}:
+        return pl.Series(name, [None if v is None else _as_float(v) for v in values], pl.Float64)
+    if all(issubclass(kind, datetime.date) for kind in kinds):
+        return pl.Series(name, values)
+    return pl.Series(name, [None if v is None else str(v) for v in values], pl.String)
+
+
+def _as_float(value: int | float) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # infinite numbers are refused later
+        return math.inf if value > 0 else -math.inf
 
 
 def nested(cells: pl.Series) -> pl.Series:

@@ -22,7 +22,8 @@ DATE = re.compile(
 )
 # a label, perhaps an importance and a tag, a bar, perhaps a namespace, and features
 WABBIT = re.compile(
-    r"\s*([-+]?[\d.]+(e[-+]?\d+)?(\s+[\d.]+){0,2}\s*('\S+)?)?\s*\|[^\s|,;]*(\s+[^\s|,;]+)+\s*"
+    r"\s*([-+]?[\d.]+(e[-+]?\d+)?(\s+[\d.]+){0,2}(\s*'\S+|(?P<tag>\s+[^\s'|,;]+))?)?"
+    r"\s*\|[^\s|,;]*(\s+[^\s|,;]+)+\s*"
     r"(\|[^\s|,;]*(\s+[^\s|,;]+)+\s*)*"
 )
 VALUED = re.compile(r"\|.*\s[^\s:|,;]+:[-+.\d]+(\s|$)")
@@ -67,8 +68,10 @@ def rows_of(text: Sequence[str], separator: str) -> Rows:
 
 def refuse_wabbit(where: str, first: str) -> None:
     """Refuse a first line that is one of Vowpal Wabbit."""
-    has_label = first.count("|") == 1 and first[:1] != "|"
-    if WABBIT.fullmatch(first) and (has_label or VALUED.search(first)):
+    found = WABBIT.fullmatch(first)
+    # a header of two columns may be a number and words, too
+    is_sure = found and first.count("|") == 1 and first[:1] != "|" and not found["tag"]
+    if found and (is_sure or VALUED.search(first)):
         text = "is a file of Vowpal Wabbit, which is not read"
         raise ValueError(f"{where}: {text}; write LIBSVM (label index:value ...) or CSV")
 
@@ -108,9 +111,10 @@ def _refuse_above(name: str, before: int, text: Sequence[str], first: int, heade
 def refuse_row(where: str, header: Sequence[str], below: Sequence[Sequence[str]]) -> None:
     """Refuse a first line that is a row.
 
-    It is one if a name is a date over dates, or stands twice and again below itself; or if one is
-    a number among those below it, unless the numbers rise in equal steps, as years and indices do,
-    and most of the words do not stand below themselves.
+    It is one if a name is a date over dates, or stands twice and again below itself; if all names
+    are words, of which half stand below themselves among others; or if one is a number among those
+    below it, unless the numbers rise in equal steps, as years and indices do, and most of the
+    words do not stand below themselves.
 
     Args:
       where: the place, for the message.
@@ -123,7 +127,8 @@ def refuse_row(where: str, header: Sequence[str], below: Sequence[Sequence[str]]
     Traceback (most recent call last):
     ValueError: t.csv: the first line must name the columns; it looks like a row: ...
     """
-    columns = list(zip(*(row for row in below if len(row) == len(header)), strict=True))
+    rows = [row for row in below if len(row) == len(header)]
+    columns = list(zip(*rows, strict=True))
     if not columns:
         return
     numbers = [_number(name) for name in header]
@@ -147,9 +152,28 @@ def refuse_row(where: str, header: Sequence[str], below: Sequence[Sequence[str]]
     ]
     counted = [number for number in numbers if number is not None]
     is_like = 2 * sum(words) >= len(words) > 0
-    if repeats or any(over_dates) or (any(among) and (is_like or not is_series(counted))):
+    is_row = repeats or any(over_dates) or (any(among) and (is_like or not is_series(counted)))
+    if is_row or (not counted and not any(dates) and _is_of_words(header, rows)):
         found = f"the first line must name the columns; it looks like a row: {shown(list(header))}"
         raise ValueError(f"{where}: {found}; {GIVEN} (--header)")
+
+
+def _is_of_words(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Whether half of the names, two or more, are texts or stand below themselves among others.
+
+    Copies of the header, of joined tables, do not count, nor do columns that hold nothing else
+    than their name, as those of a choice that was ticked.
+    """
+    unlike = [row for row in rows if [*row] != [*header]]
+    columns = [{*column} for column in zip(*unlike, strict=True)] or [set()] * len(header)
+    again = [
+        bool(name)
+        and name in column
+        and any(cell.lower() not in MISSING for cell in column - {name})
+        for name, column in zip(header, columns, strict=True)
+    ]
+    told = sum(again) + sum(len(name.split()) > BY_ITSELF for name in header)
+    return any(again) and told >= max(2, len(header) / 2)
 
 
 def is_series(numbers: Sequence[float]) -> bool:

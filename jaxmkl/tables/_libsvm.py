@@ -26,7 +26,7 @@ class Part(NamedTuple):
     lines: Sequence[int]
     """The lines of the rows (n,)."""
     labels: np.ndarray
-    """The labels (n,), float64."""
+    """The labels (n,), float64; NaN for a question mark, which is not known."""
     entries: scipy.sparse.csr_array
     """The entries (n, largest index + 1), float64."""
     has_queries: bool
@@ -71,7 +71,9 @@ def _parsed(file: Bytes, lines: Sequence[int], texts: Sequence[str]) -> Part:
     cell = token.zip_with(is_label, pairs.field("2"))
     value, last = cell.cast(pl.Float64, strict=False), index.shift()
     falls = ~is_label & (index <= last).fill_null(False)
-    wrong = index.is_null() | falls | ~value.is_finite().fill_null(False)
+    unknown = is_label & (token == "?")
+    value = value.set(unknown, float("nan"))
+    wrong = index.is_null() | falls | ~(value.is_finite().fill_null(False) | unknown)
     for at in wrong.arg_true():
         where, column = f"{name}, line {lines[row[at]]}", f", column {index[at]}"
         if is_label[at]:

@@ -48,9 +48,9 @@ class Target(Written):
         places = dict(zip(self.classes, range(len(self.classes)), strict=True))
         found = self.words(cells)
         numbers = found.replace_strict(places, default=None, return_dtype=pl.Float64)
-        advice = "look at more rows before (--first), or mend the cell"
+        advice = "mend the cell, or begin anew and look at more rows before (--first)"
         if is_numbers(pl.Series(self.classes)):
-            advice = f"if the target is a number, say so (--task regression); else {advice}"
+            advice = f"{advice}; if the target is a number, begin anew with --task regression"
         known = f"the classes of the first rows, {shown(self.classes)}"
         wrong = found.is_not_null() & numbers.is_null()
         cells.refuse(wrong, f"{{}} is not one of {known}; {advice}", found)

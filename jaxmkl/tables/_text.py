@@ -5,11 +5,9 @@ CSV remain text here: what a column holds is decided once, and no later row can 
 """
 
 import csv
-import datetime
 import io
 import itertools
 import json
-import math
 import re
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -18,7 +16,7 @@ import polars as pl
 
 from jaxmkl.tables import _header
 from jaxmkl.tables._bytes import Bytes, is_text, not_text
-from jaxmkl.tables._cells import Chunk, at_most
+from jaxmkl.tables._cells import Chunk, at_most, series_of
 from jaxmkl.tables._reading import Reading
 from jaxmkl.tables._words import twice
 
@@ -325,28 +323,6 @@ class NDJSON(TextTable):
             cells = [series_of(name, [row.get(name) for row in rows]) for name in names]
             refused = {place: why for place, why in enumerate(reasons) if why}
             yield self._chunk(pl.DataFrame(cells), lines, refused)
-
-
-def series_of(name: str, values: list) -> pl.Series:
-    """Make a column of Python's values: numbers, booleans, times, nested objects, else text."""
-    values = [value.item() if hasattr(value, "item") else value for value in values]
-    kinds = {type(value) for value in values if value is not None}
-    if kinds & {list, dict}:
-        return pl.Series(name, values, pl.Object)
-    if kinds == {bool}:
-        return pl.Series(name, values, pl.Boolean)
-    if kinds <= {int, float}:
-        return pl.Series(name, [None if v is None else _number(v) for v in values], pl.Float64)
-    if all(issubclass(kind, datetime.date) for kind in kinds):
-        return pl.Series(name, values)
-    return pl.Series(name, [None if v is None else str(v) for v in values], pl.String)
-
-
-def _number(value: int | float) -> float:
-    try:
-        return float(value)
-    except OverflowError:  # infinite numbers are refused later
-        return math.inf if value > 0 else -math.inf
 
 
 def names_of(where: str, header: list[str], notes: list[str]) -> list[str]:

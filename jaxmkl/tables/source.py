@@ -13,9 +13,9 @@ import polars as pl
 from jaxmkl.streaming.sparse import SparseRows
 from jaxmkl.tables._arff import is_arff, read_arff
 from jaxmkl.tables._bytes import Bytes
-from jaxmkl.tables._cells import Chunk, at_most
+from jaxmkl.tables._cells import Chunk, at_most, series_of
 from jaxmkl.tables._reading import How, Reading
-from jaxmkl.tables._text import CSV, NDJSON, series_of
+from jaxmkl.tables._text import CSV, NDJSON
 from jaxmkl.tables._words import number_in
 
 ROWS = 8192  # of a chunk
