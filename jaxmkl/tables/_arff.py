@@ -9,7 +9,6 @@ import polars as pl
 from jaxmkl._archive import damage
 from jaxmkl.tables._bytes import Bytes
 
-
 UNREAD = "is ARFF that SciPy cannot read (of text or sparse rows, or damaged; write CSV)"
 
 
