@@ -4,6 +4,7 @@ import errno
 import io
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -495,3 +496,27 @@ def test_no_name_steers_a_terminal(tmp_path, monkeypatch, capsys):
                 assert "\u202e" not in text, line
     assert "\x1b" not in (tmp_path / "page.html").read_text("utf-8")
     assert r"a\x1b[31m" in (tmp_path / "page.html").read_text("utf-8")
+
+
+def test_a_table_on_a_terminal_does_not_steer_it(tmp_path, monkeypatch):
+    """In a file and a pipe its cells are what they were."""
+    cells = [f"a{ESCAPE}", "b", f"u{ESCAPE}"]
+    rows = "".join(f"{i},{cells[2]}\n" for i in range(9))
+    (tmp_path / "t.csv").write_text(f"{cells[0]},{cells[1]}\n{rows}", "utf-8")
+    line = ["select", str(tmp_path / "t.csv"), "--num", "2", "--method", "random"]
+    line += ["--as", "b=text:4"]
+    assert main([*line, "--out", str(tmp_path / "out.csv")]) == 0
+    written = (tmp_path / "out.csv").read_text("utf-8")
+    assert all(cell in written for cell in cells)
+    ours, theirs = pty.openpty()
+    with open(theirs, "w", encoding="utf-8") as terminal:
+        monkeypatch.setattr(sys, "stdout", terminal)
+        assert main(line) == 0
+        terminal.flush()
+        shown = os.read(ours, 2**16).decode()
+    os.close(ours)
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    wanted = [row.replace("\x1b", r"\x1b").replace("\u202e", r"\u202e")
+              for row in written.splitlines()]  # fmt: skip
+    assert shown.split() == " ".join(wanted).split()

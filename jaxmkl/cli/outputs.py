@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, TextIO
 from jaxmkl._files import is_special, kept_from_others, replaced
 from jaxmkl.cli import show
 from jaxmkl.command_line import STANDARD, Named, is_standard, refuse_clashes
-from jaxmkl.evaluate import UsageError
+from jaxmkl.evaluate import UsageError, printable
 
 LOCK = ".lock"
 OUT = "CSV (default: standard output, also -)"  # the help of --out, where it has no other
@@ -102,13 +102,17 @@ def _locked(name: str, path: Path) -> Iterator[None]:
 
 
 class Utf8:
-    """A file of text, such as the csv module writes to, in UTF-8 whatever the locale says."""
+    """A file of text, such as the csv module writes to, in UTF-8 whatever the locale says.
+
+    Control characters are escaped if the file is a terminal, which they would steer.
+    """
 
     def __init__(self, file: BinaryIO) -> None:
-        self._file, self.flush = file, file.flush
+        self._file, self.flush, self._is_terminal = file, file.flush, file.isatty()
 
     def write(self, text: str) -> None:
         """Write a text; halves of surrogate pairs, as in names of files, are escaped."""
+        text = printable(text, keep="\r\n\t") if self._is_terminal else text
         self._file.write(text.encode("utf-8", "backslashreplace"))
 
 
