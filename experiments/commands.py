@@ -54,6 +54,7 @@ def parser() -> argparse.ArgumentParser:
     add("--datasets", type=names, metavar="A,B", help="--peers: some of its data")
     add("--algorithms", type=names, metavar="X,Y", help="--endless, --compile: learners")
     add("--rounds", type=count, metavar="N", help="--endless: examples")
+    add("--beside", type=Path, metavar="DIR", help="--tables: a checkout of another version")
     add("--parts", type=names, metavar="P,Q", help=f"--peers: some of {', '.join(PARTS)}")
     instead = of_bench.add_mutually_exclusive_group()
     for name, what in (
@@ -66,6 +67,7 @@ def parser() -> argparse.ArgumentParser:
         ("fleet", "10,000 small learners, each on a stream of its own"),
         ("endless", "learners of constant cost over a stream of --rounds, in two precisions"),
         ("pools", "choosing points of pools"),
+        ("tables", "reading tables of 1,000 to 100,000 columns"),
         ("large_pools", "choosing points of pools of 100,000 and 1,000,000: some minutes"),
     ):
         flag, about = f"--{name.replace('_', '-')}", f"{what}, instead"

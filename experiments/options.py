@@ -28,6 +28,7 @@ class Options:
     settings: Settings = dataclasses.field(default_factory=dict)
     benchmark: str = "short"
     rounds: int | None = None
+    beside: Path | None = None
     quick: bool = False
     jobs: int = 1
     only: tuple[str, ...] | None = None

@@ -1,6 +1,7 @@
 """The benchmarks, on very little."""
 
 import functools
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -19,6 +20,7 @@ from experiments.bench import (
     fleet,
     launches,
     supports,
+    tables,
     timing,
 )
 from experiments.options import Options
@@ -154,6 +156,23 @@ def test_a_fleet_is_timed_beside_one_run(monkeypatch, tmp_path):
     examples = {r["algorithm"]: r["parameters"]["examples"] for r in rows}
     assert examples["raker"] == examples["raker, a fleet"] == 120
     assert 0 < examples["raker, a fleet, ragged"] < 120
+
+
+@pytest.mark.slow
+def test_wide_tables_are_read_in_turn_with_another_version(monkeypatch, tmp_path, capsys):
+    for name, small in {"SIZES": {20: 30, 40: 30}, "MOST_BESIDE": 20, "REPEATS": 1}.items():
+        monkeypatch.setattr(tables, name, small)
+    other = str(Path(jaxmkl.__file__).parents[1])
+    rows = rows_of_run(tmp_path, "bench", "--tables", "--beside", other)
+    of = {(r["dataset"], r["algorithm"], r["metric"]) for r in rows}
+    assert ("20 columns", "beside", "times_here") in of
+    assert ("40 columns", "here", "decide_seconds") in of
+    assert ("40 columns", "beside", "decide_seconds") not in of
+    assert all(r["mean"] > 0 for r in rows)
+    assert main(["bench", "--tables", "--beside", str(tmp_path)]) == 2
+    assert "has no folder jaxmkl" in capsys.readouterr().err
+    assert main(["bench", "--fleet", "--beside", other]) == 2
+    assert "--beside is one of --tables" in capsys.readouterr().err
 
 
 @pytest.mark.endless

@@ -4,22 +4,34 @@ There are also learners with support vectors (seconds per pass over data sets of
 memory; whether the last tenth of a stream takes as long as the first if the support is bounded),
 passes over many tasks and the memory of their models, choosing points of pools, models of other
 packages on the same streams, many small learners, each on a stream of its own, many seeds at once
-on an accelerator, what variances, densities and probabilities cost, and what compiling does.
+on an accelerator, what variances, densities and probabilities cost, what compiling does, and how
+wide tables are read.
 """
 
 from jaxmkl.evaluate import UsageError
 
 from ..options import Options
 from ..report import Report
-from . import certainty, compiling, device, endless, features, fleet, peers, pools, supports
+from . import (
+    certainty,
+    compiling,
+    device,
+    endless,
+    features,
+    fleet,
+    peers,
+    pools,
+    supports,
+    tables,
+)
 
 
 def run(options: Options, report: Report) -> None:
     """Run the benchmark, or another one that an option names.
 
     Raises:
-        UsageError: if an option was given that only ``--peers``, ``--endless`` or
-            ``--compile`` takes.
+        UsageError: if an option was given that only ``--peers``, ``--endless``, ``--compile`` or
+            ``--tables`` takes.
     """
     name = options.benchmark
     if name != "peers" and (options.datasets or options.plots or options.parts):
@@ -28,6 +40,8 @@ def run(options: Options, report: Report) -> None:
         raise UsageError("bench: --rounds is one of --endless")
     if name not in ("endless", "compile") and options.algorithms:
         raise UsageError("bench: --algorithms are those of --endless and --compile")
+    if name != "tables" and options.beside:
+        raise UsageError("bench: --beside is one of --tables")
     if name == "long":
         features.long_stream(report)
     elif name == "memory":
@@ -42,6 +56,8 @@ def run(options: Options, report: Report) -> None:
         certainty.run(options, report)
     elif name == "compile":
         compiling.run(options, report)
+    elif name == "tables":
+        tables.run(options, report)
     elif name == "fleet":
         fleet.run(report)
     elif name in ("pools", "large_pools"):

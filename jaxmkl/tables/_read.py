@@ -42,7 +42,7 @@ def read(
     of those in the rows before; a row without a target is dropped.
 
     LIBSVM: ``label index:value index:value ... # comment``, indices increasing and from 1, or
-    from 0 if one of them is 0. What a row does not name is zero.
+    from 0 if one of them is 0. What a row does not name is zero. A label ``?`` is not known.
 
     npz: ``X`` (n, D), or the parts ``data``, ``indices``, ``indptr``, ``shape`` of a CSR matrix,
     made dense unless ``sparse``; and the target (n,). Other keys are ignored. NaN counts as
