@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import jax
@@ -39,6 +39,10 @@ def common_period(parts: Iterable[Any]) -> int | None:
     """The largest number that divides the periods of all parts that have one."""
     periods = [part.period for part in parts if part.period is not None]
     return math.gcd(*periods) if periods else None
+
+
+# sums of products, with factors as they are: GPUs and TPUs would round them
+einsum = partial(jnp.einsum, precision=jax.lax.Precision.HIGHEST)
 
 
 def take(tree: PyTree, place: ArrayLike) -> PyTree:

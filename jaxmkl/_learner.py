@@ -173,14 +173,6 @@ class Learner(abc.ABC):
     def close(self, state: PyTree, codes: PyTree) -> PyTree:
         """The state after a block whose codes these were."""
 
-    def packed(self, state: PyTree) -> PyTree:
-        """The state as the rounds of a block have it on an accelerator, by default as it is."""
-        return state
-
-    def unpacked(self, state: PyTree, codes: PyTree) -> PyTree:
-        """The state that was :meth:`packed`, after the rounds of the block with these codes."""
-        return state
-
     def await_label(self, state: PyTree, query: Array) -> PyTree:
         """The state after a label was asked for (if ``query``) that comes later."""
         return state

@@ -400,11 +400,11 @@ KERNELS = {
     "bpas": (9.75, 10),
     "projectron": (16.75, 16.75),
     "omkl_b": (5.375, 6.25),
-    "oks_sil": (17, 16.5),
+    "oks_sil": (20, 20),
     "okl_gd": (10.625, 10.625),
     "oks": (10.125, 10),
     "proj_ka": (21.25, 21.25),
-    "multitask": (11.75, 11.75),
+    "multitask": (14.75, 13.75),
 }
 PLATFORMS = tuple(COMPILERS)
 WITH_NAMES = list(itertools.product(PLATFORMS, jaxmkl.LEARNERS))

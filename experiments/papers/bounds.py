@@ -196,7 +196,7 @@ def coordinates(
     """
     values = np.asarray(kernel.gram(X, dictionary.rows)[0], np.float64)
     used = np.arange(values.shape[1]) < numbers[:, None]
-    return np.where(used, values @ np.asarray(dictionary.inverse, np.float64).T, 0.0)
+    return np.where(used, values @ np.asarray(dictionary.table[0, :, :-1], np.float64).T, 0.0)
 
 
 def of_tasks(job: Job) -> list[Row]:

@@ -16,9 +16,11 @@ sampling): with S = diag(p_i^-1/2),
 x is taken if a uniform number is below p, and k(x, x) - |φ|² > tolerance · k(x, x). A dictionary
 that is full stays as it is, and counts the examples it would have taken.
 
-**No solves.** L⁻¹ and the inverse factor of S K S + α I grow by a row with each point, so that a
+**No solves.** L⁻¹ and M⁻¹S, with M M' = S K S + α I, grow by a row with each point, so that a
 round is some products of a matrix and a vector; one step of refinement with L makes up for what
-rounding did to L⁻¹.
+rounding did to L⁻¹. The three are one table, of which a point that comes in changes a row: so a
+round has few arrays to write. Where one of them is wanted alone, the products with all three take
+less time on a CPU than a copy of the one.
 
 **Far examples.** Kernel values exp(-u) with all points may be too small for their dtype, and then
 f = μ·φ would be 0, a mistake, where double precision has a number of mostly the right sign. φ is
@@ -34,35 +36,35 @@ References:
 """
 
 import math
-from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._blocks import rounds_of, uniform
+from jaxmkl._blocks import einsum, uniform
 from jaxmkl._feedback import Feedback
 from jaxmkl._types import Number, PyTree
 from jaxmkl.features.map import FeatureMap
 from jaxmkl.kernels import Kernel, Scaled, pairwise_products, scaled
 
 _TOLERANCE = {8: 1e-8, 4: 1e-4, 2: 1e-2}  # the default, by the size of a number
-_dot = partial(jnp.dot, precision=jax.lax.Precision.HIGHEST)
 
 
 class DictionaryState(NamedTuple):
-    """State of :class:`SampledDictionary`: what it knows of each point, and two counts."""
+    """State of :class:`SampledDictionary`."""
 
-    rows: jax.Array  # points (D, d)
-    probabilities: jax.Array  # with which they came in (D,)
-    factor: jax.Array  # L (D, D), the unit matrix behind the points there are
-    inverse: jax.Array  # L⁻¹ (D, D)
-    ridge_inverse: jax.Array  # M⁻¹ (D, D) of S K S + α I = M M'
-    since: jax.Array  # stamps of the points (D,), int32
-    number: jax.Array  # how many there are, int32
-    refused: jax.Array  # examples that found no room, int32
+    rows: jax.Array
+    """Points (D, d); those that come in during a block are written when it is closed."""
+    table: jax.Array
+    """L⁻¹, M⁻¹S and L (3, D, D + 1), unit matrices behind the points there are. A last column has
+    the places of points that came in during the block at hand, and -1 else."""
+    number: jax.Array
+    """How many points there are, int32."""
+    refused: jax.Array
+    """Examples that found no room, int32."""
 
 
 class DictionaryCode(NamedTuple):
@@ -73,41 +75,16 @@ class DictionaryCode(NamedTuple):
     among: jax.Array  # kernel codes (B, B) with the examples of the block
     own: jax.Array  # values k(x, x), (B,)
     limit: jax.Array | None  # exponents of ω k(x, x), (B,); None where codes are values
-    first: jax.Array  # the stamp of the block's first example (B,), int32
-    stamp: jax.Array  # those of the examples (B,), int32
+    place: jax.Array  # the examples' places in the block (B,), int32
     uniform: jax.Array  # numbers in [0, 1) that decide which examples come in (B,)
 
 
-def values_of(
-    code: DictionaryCode, used: jax.Array, recent: jax.Array, place: jax.Array
-) -> jax.Array:
-    """Kernel values (D,) of an example with the points, enlarged together if they are tiny.
-
-    Args:
-      code: the example.
-      used: which points there are (D,); others have the value 0.
-      recent: which of them came in during the block (D,).
-      place: the places in the block of those (D,).
-    """
-
-    codes = jnp.where(recent, code.among[jnp.where(recent, place, 0)], code.settled)
-    if code.limit is None:
-        return jnp.where(used, codes, 0.0)
-    there = used & scaled.is_there(codes)
-    shift = Scaled(None, codes).smallest_exponent(there) - jax.lax.stop_gradient(code.limit)
-    exponents = jnp.where(there, codes - jnp.maximum(shift, 0.0), 0.0)
-    return jnp.where(there, jnp.exp(-exponents), 0.0)
-
-
 class Offer(NamedTuple):
-    """The fields of the state for an example, in their order, and what becomes of the example."""
+    """What an example changes in the dictionary."""
 
-    x: jax.Array  # the example (d,)
     probability: jax.Array  # p
     coordinates: jax.Array  # φ (D,), in the dictionary with the example in it if it comes in
-    inverse: jax.Array  # its row of L⁻¹ (D,)
-    ridge_inverse: jax.Array  # its row of M⁻¹ (D,)
-    stamp: jax.Array  # its stamp, int32
+    row: jax.Array  # its row of the table (3, D + 1)
     added: jax.Array  # whether it comes in
     refused: jax.Array  # whether it would, were there room
 
@@ -116,9 +93,7 @@ class Offer(NamedTuple):
 class SampledDictionary(FeatureMap):
     """At most ``size`` points of a stream, drawn by their leverage.
 
-    An example may come in once, in its turn, labelled or not. Its stamp, a number that grows by
-    one from example to example and from block to block, tells whether a point came in during the
-    block at hand.
+    An example may come in once, in its turn, labelled or not.
 
     Args:
       size: D, the most points (static).
@@ -166,118 +141,101 @@ class SampledDictionary(FeatureMap):
     def init(
         self, key: jax.Array, kernels: Kernel, num_inputs: int, dtype: DTypeLike | None = None
     ) -> DictionaryState:
-        D = self.size
-        points = jnp.zeros((D, num_inputs), dtype), jnp.ones((D,), dtype)
-        factors = [jnp.eye(D, dtype=dtype) for _ in range(3)]
-        since = jnp.full((D,), -1, jnp.int32)
-        counts = [jnp.zeros((), jnp.int32) for _ in range(2)]
-        return DictionaryState._make([*points, *factors, since, *counts])
+        D, none = self.size, jnp.zeros((), jnp.int32)
+        matrices = jnp.tile(jnp.eye(D, dtype=dtype), (3, 1, 1))
+        table = jnp.concatenate([matrices, jnp.full((3, D, 1), -1, dtype)], axis=2)
+        return DictionaryState(jnp.zeros((D, num_inputs), dtype), table, none, none)
 
     def encode(
         self, state: PyTree, kernels: Kernel, X: jax.Array, round: jax.Array, keys: jax.Array
     ) -> DictionaryCode:
-        """Kernel values of a block's examples ``X`` (B, d), all finite, by two matrix products.
-
-        The block begins with the stamp ``round // B * B``; those of points that came in before it
-        are smaller. Amid a block, examples before ``round`` had their turn and are ignored.
-        """
-        B = len(X)
-        first = round // B * B
-        # points that came in during this block stand where they stood in it
-        place = jnp.where(self._used(state) & (state.since >= first), state.since - first, B)
-        X = jnp.asarray(X).at[place].set(state.rows, mode="drop")
+        """Kernel values of a block's examples ``X`` (B, d), all finite, by two matrix products."""
         among, settled = (kernels.codes(pairwise_products(X, Z))[0] for Z in (X, state.rows))
         itself, limit = jnp.diagonal(among), None
         if kernels.exponential[0]:
             limit = itself - 0.5 * math.log(jnp.finfo(X.dtype).tiny)
         own = scaled.plain(itself, kernels.exponential[:1])
         numbers = jax.vmap(lambda key: uniform(key, (), X.dtype))(keys)
-        stamps = jnp.full((B,), first), rounds_of(round, B)
-        return DictionaryCode(X, settled, among, own, limit, *stamps, numbers)
+        place = jnp.arange(len(X), dtype=jnp.int32)
+        return DictionaryCode(X, settled, among, own, limit, place, numbers)
 
-    def _used(self, state: DictionaryState) -> jax.Array:
-        return jnp.arange(self.size, dtype=jnp.int32) < state.number
+    def _came(self, state: DictionaryState) -> tuple[jax.Array, jax.Array]:
+        """Which points came in during the block at hand (D,), and where in it they were (D,)."""
+        place = state.table[2, :, -1].astype(jnp.int32)
+        return place >= 0, jnp.maximum(place, 0)
 
     def _values(self, state: DictionaryState, code: DictionaryCode) -> jax.Array:
-        """Kernel values (D,) of an example with the points; 0 where there is none."""
-        used = self._used(state)
-        age = state.since - code.first
-        recent = used & (age >= 0) & (age < code.among.shape[-1])
-        return values_of(code, used, recent, age)
+        """Kernel values (D,) with the points, enlarged together if tiny; 0 without one."""
+        came, place = self._came(state)
+        codes = jnp.where(came, code.among[place], code.settled)
+        used = jnp.arange(self.size, dtype=jnp.int32) < state.number
+        if code.limit is None:
+            return jnp.where(used, codes, 0.0)
+        there = used & scaled.is_there(codes)
+        shift = Scaled(None, codes).smallest_exponent(there) - jax.lax.stop_gradient(code.limit)
+        exponents = jnp.where(there, codes - jnp.maximum(shift, 0.0), 0.0)
+        return jnp.where(there, jnp.exp(-exponents), 0.0)
+
+    def _coordinates(self, state: DictionaryState, code: DictionaryCode) -> jax.Array:
+        """φ and M⁻¹Sk of one example, by the points there are, and what is of no use (3, D)."""
+        values = self._values(state, code)
+
+        def products(vector: jax.Array) -> jax.Array:
+            return einsum("mij,j->mi", state.table, jnp.pad(vector, (0, 1)))
+
+        first = products(values)
+        phi = first[0]
+        phi = phi + products(values - products(phi)[2])[0]
+        # what is drawn has no derivative
+        return jnp.where(np.arange(3)[:, None] == 0, phi, jax.lax.stop_gradient(first))
 
     def embed(self, state: DictionaryState, code: DictionaryCode) -> jax.Array:
         """Coordinates φ (D,) of one example."""
-        values = self._values(state, code)
-        phi = _dot(state.inverse, values)
-        return phi + _dot(state.inverse, values - _dot(state.factor, phi))
+        return self._coordinates(state, code)[0]
 
     def probability(self, state: DictionaryState, code: DictionaryCode) -> jax.Array:
         """The probability p of one example."""
-        return self._sampling(state, code)[0]
-
-    def _sampling(self, state: DictionaryState, code: DictionaryCode) -> tuple[jax.Array, ...]:
-        """p, a, and M⁻¹ S k (D,) with M M' = S K S + α I."""
-        values = self._values(state, code)
-        scale = jnp.where(self._used(state), jax.lax.rsqrt(state.probabilities), 0.0)
-        explained = _dot(state.ridge_inverse, scale * values)
-        p, a = self.chance(code, jnp.sum(explained**2))
-        return p, a, explained
-
-    def chance(self, code: DictionaryCode, known: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """p and a, by |M⁻¹ S k|²."""
-        dtype = code.own.dtype
-        a = jnp.maximum(code.own - known, 0.0)
-        accuracy, ridge = jnp.asarray(self.accuracy, dtype), jnp.asarray(self.ridge, dtype)
-        leverage = (1.0 + accuracy) * a / (a + ridge)
-        return jnp.minimum(1.0, jnp.asarray(self.density, dtype) * leverage), a
-
-    def admits(
-        self, code: DictionaryCode, p: jax.Array, residual: jax.Array, number: jax.Array
-    ) -> tuple[jax.Array, jax.Array]:
-        """Whether x comes in, by k(x, x) - |φ|², and whether it would, were there room."""
-        tolerance = _TOLERANCE[p.dtype.itemsize] if self.tolerance is None else self.tolerance
-        taken = (code.uniform < p) & (residual > jnp.asarray(tolerance, p.dtype) * code.own)
-        full = number >= self.size
-        return taken & ~full, taken & full
+        return self.predict(state, code)[1].probability
 
     def predict(self, state: DictionaryState, code: DictionaryCode) -> tuple[jax.Array, Offer]:
         """Coordinates (1, D), with the example in the dictionary if it comes in."""
         D, dtype = self.size, code.own.dtype
-        phi = self.embed(state, code)
-        # what is drawn has no derivative
-        p, a, explained = jax.lax.stop_gradient(self._sampling(state, code))
-        residual = code.own - jnp.sum(phi**2)
-        added, refused = self.admits(code, p, residual, state.number)
-        here = jnp.arange(D, dtype=jnp.int32) == jnp.where(added, state.number, D)
-        length = jnp.sqrt(jnp.where(added, residual, 1.0))
+        ridge, accuracy, density = (
+            jnp.asarray(v, dtype) for v in (self.ridge, self.accuracy, self.density)
+        )
+        each = self._coordinates(state, code)
+        # of k(x, x) what neither φ nor M⁻¹Sk explains
+        rest = jnp.maximum(code.own - einsum("mi,mi->m", each, each), 0.0)
+        p = jnp.minimum(1.0, density * (1.0 + accuracy) * rest[1] / (rest[1] + ridge))
+        tolerance = _TOLERANCE[dtype.itemsize] if self.tolerance is None else self.tolerance
+        taken = (code.uniform < p) & (rest[0] > jnp.asarray(tolerance, dtype) * code.own)
+        full = state.number >= D
+        added = taken & ~full
 
-        def inverse_row(inverse: jax.Array, row: jax.Array, diagonal: jax.Array) -> jax.Array:
-            """The row of the inverse factor for a new row of the factor and its diagonal."""
-            return jnp.where(here, 1.0, -_dot(row, inverse)) / diagonal
-
-        # the new row of M, by the weight 1/p of x
-        weight = 1.0 / jnp.where(added, p, 1.0)
-        ridge_row = jnp.sqrt(weight) * explained
-        ridge_length = jnp.sqrt(weight * a + jnp.asarray(self.ridge, dtype))
-        grown = jnp.where(here, length, phi)
-        inverse = inverse_row(state.inverse, phi, length)
-        ridge_inverse = inverse_row(state.ridge_inverse, ridge_row, ridge_length)
-        offer = Offer(code.x, p, grown, inverse, ridge_inverse, code.stamp, added, refused)
-        return grown[None], offer
+        table, column = np.arange(3)[:, None], np.arange(D + 1, dtype=np.int32)
+        here = column == jnp.where(added, state.number, D + 1)
+        # a row of M has the weight 1/p of its point, of M⁻¹S the inverse root of it is left
+        lengths = rest[:, None] + jnp.where(table == 1, p * ridge, 0.0)
+        lengths = jnp.sqrt(jnp.where(added & (table < 2), lengths, 1.0))
+        phi = jnp.where(here[:-1], lengths[0], each[0])
+        inverses = jnp.where(here, 1.0, -einsum("mi,mij->mj", each, state.table)) / lengths
+        row = jnp.where(table == 2, jnp.pad(phi, (0, 1)), inverses)
+        row = jnp.where(column == D, code.place.astype(dtype), row)
+        return phi[None], Offer(p, phi, row, added, taken & full)
 
     def update(
         self, state: DictionaryState, code: PyTree, aux: Offer, feedback: Feedback
     ) -> DictionaryState:
         """The dictionary after an example; where it was not ``seen``, as it was."""
-        offer, seen = aux, feedback.seen
-        added = offer.added & seen
+        added = aux.added & feedback.seen
         slot = jnp.where(added, state.number, self.size)
-        pairs = zip(state[:6], offer[:6], strict=True)  # the same fields of all points, and of one
-        arrays = [array.at[slot].set(new, mode="drop") for array, new in pairs]
-        number = state.number + added.astype(jnp.int32)
-        refused = state.refused + (offer.refused & seen).astype(jnp.int32)
-        return DictionaryState._make([*arrays, number, refused])
+        return state._replace(
+            table=state.table.at[:, slot].set(aux.row, mode="drop"),
+            number=state.number + added.astype(jnp.int32),
+            refused=state.refused + (aux.refused & feedback.seen).astype(jnp.int32),
+        )
 
-    def settled(self, state: DictionaryState) -> DictionaryState:
-        """The dictionary with all points stamped as older than any example to come."""
-        return state._replace(since=jnp.full_like(state.since, -1))
+    def close(self, state: DictionaryState, codes: DictionaryCode, round: jax.Array) -> PyTree:
+        came, place = self._came(state)
+        rows = jnp.where(came[:, None], codes.x[place], state.rows)
+        return state._replace(rows=rows, table=state.table.at[:, :, -1].set(-1))

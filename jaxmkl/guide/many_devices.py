@@ -96,12 +96,10 @@ differs otherwise:
 
 - A turn of the loop over rounds has up to eight rounds, which the compiler joins to fewer kernels.
   A run may therefore round otherwise than on a CPU. An H100 begins 3.1 kernels a round of
-  ``raker``, 10.5 of ``spa``, 11.75 of ``multitask``, 17 of ``oks_sil``, 22.5 of
+  ``raker``, 10.5 of ``spa``, 13.75 of ``multitask``, 20 of ``oks_sil``, 22.5 of
   ``expert_mkl(banks="fixed")`` and 31 of the default.
-- ``multitask`` and ``oks_sil`` have a form of their own there: arrays of the state lie side by
-  side during a block, so that a round has fewer kernels. The table above is older: ``oks_sil``
-  began 27.5 kernels a round then, and ``expert_mkl`` with the fixed bank 34.5. A learner of your
-  own has such a form if it defines ``packed`` and ``unpacked`` of :class:`jaxmkl.Learner`.
+- The table above is older: ``oks_sil`` began 27.5 kernels a round then, and ``expert_mkl`` with
+  the fixed bank 34.5.
 - Small arrays of a state, and of the record of a round, are written as one array.
 - Losses, what is recorded and counts of divergence are computed once a block.
 - Runs of :func:`jaxmkl.run_many` or :func:`jaxmkl.run_fleet` advance side by side as long as their

@@ -51,30 +51,101 @@ References:
   learning.
 """
 
+from functools import reduce
+from typing import Any, NamedTuple
+
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike, DTypeLike
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._blocks import count_on
+from jaxmkl._algorithm import Algorithm, State
+from jaxmkl._blocks import einsum, sum_of
+from jaxmkl._checks import usable_rows
 from jaxmkl._feedback import Feedback
 from jaxmkl._learner import Output
-from jaxmkl._ranges import reported
-from jaxmkl._types import PyTree
-from jaxmkl.features.dictionary import DictionaryState
-from jaxmkl.learners.gaussians import (
-    moved_by_all,
-    narrowed,
-    narrowed_by_all,
-    step_of_one,
-    times,
-)
-from jaxmkl.learners.task_blocks import TaskBlocks
-from jaxmkl.learners.task_steps import HIGHEST, MultiTaskState
-from jaxmkl.query import Forecast
+from jaxmkl._types import AnyArray, Inputs, Number
+from jaxmkl.features.dictionary import DictionaryCode, DictionaryState, Offer, SampledDictionary
+from jaxmkl.kernels import Gaussian, Kernel
+from jaxmkl.learners import task_rounds
+from jaxmkl.learners.gaussians import MARGIN_LOSSES, step_of_one
+from jaxmkl.query import All, Forecast, Query
 
 
 @pytree.dataclass
-class MultiTask(TaskBlocks):
+class MultiTaskState(State):
+    """State of :class:`jaxmkl.learners.MultiTask`.
+
+    It has G Gaussians, that of all tasks first, then those of each.
+    """
+
+    dictionary: DictionaryState
+    gaussians: jax.Array
+    """S of Σ = S S', μ, and in a mixture ν, the mean that learns as if the others were not there:
+    side by side (G, D, D + 1), of a mixture (G, D, D + 2)."""
+    log_weights: jax.Array
+    """log p of the sum, of each task alone and of all as one, the largest 0, (3,); without a
+    mixture (1,)."""
+    stale: jax.Array
+    """Which of the Gaussians stand for N(0, I), as a restart left them (G,)."""
+
+    @property
+    def roots(self) -> jax.Array:
+        """S (G, D, D)."""
+        return self.gaussians[..., : self.gaussians.shape[-2]]
+
+    @property
+    def means(self) -> jax.Array:
+        """μ (G, D)."""
+        return self.gaussians[..., self.gaussians.shape[-2]]
+
+    @property
+    def alone(self) -> jax.Array:
+        """ν (G, D)."""
+        return self.gaussians[..., self.gaussians.shape[-2] + 1]
+
+
+class MultiTaskInfo(NamedTuple):
+    """Diagnostics."""
+
+    support: jax.Array
+    """Points of the dictionary, int32."""
+    refused: jax.Array
+    """How many it had no room for, int32."""
+    weights: jax.Array
+    """p: of the sum, of each task alone and of all as one, (3,); without a mixture 1, (1,)."""
+
+
+class MultiTaskCode(NamedTuple):
+    """One example."""
+
+    dictionary: DictionaryCode
+    task: jax.Array
+
+
+class MultiTaskAux(NamedTuple):
+    """A prediction's results that the update uses again; E Gaussians have a say on an example."""
+
+    forecast: Forecast
+    offer: Offer
+    """The change that the example makes to the dictionary."""
+    gaussians: jax.Array
+    """The E of the G, as they are if that restarts them (E, D, D + C)."""
+    products: jax.Array
+    """S'φ, μ·φ and ν·φ side by side (E, D + C)."""
+    towards: jax.Array
+    """Σφ (E, D)."""
+    spread: jax.Array
+    """φ'Σφ (E,)."""
+    values: list[jax.Array]
+    """Those of the predictions: of the sum, of the task alone, and of all as one."""
+    variances: list[jax.Array]
+    """Theirs."""
+
+
+@pytree.dataclass
+class MultiTask(Algorithm):
     """Gaussian models of tasks, one of all and one of each, on one sampled dictionary.
 
     Args:
@@ -85,6 +156,233 @@ class MultiTask(TaskBlocks):
     Raises:
       ValueError: for an argument outside its range.
     """
+
+    num_tasks: int | None = pytree.count(optional=True)
+    kernel: Kernel = pytree.part(Kernel, "one kernel", default=Gaussian(1.0))
+    dictionary: SampledDictionary = pytree.part(
+        SampledDictionary, "a sampled dictionary of jaxmkl.features", default=SampledDictionary()
+    )
+    query: Query = pytree.part(Query, "a query, as jaxmkl.query.Uncertainty(0.1)", default=All())
+    noise: Number = pytree.positive(default=1.0)
+    inertia: Number = pytree.positive(default=1.0)
+    rate: Number = pytree.nonnegative(default=0.5)
+    loss: str = pytree.choice(*MARGIN_LOSSES, default="squared_hinge")
+    components: str = pytree.choice("mixed", "both", "local", "global", default="mixed")
+    update_on: str = pytree.choice("mistake", "unsure", "margin", default="margin")
+    covariance: str = pytree.choice("updated", "queried", "always", default="updated")
+    growth: str = pytree.choice("extend", "restart", default="extend")
+
+    task = "classification"
+    has_variance = True  # type: ignore[assignment]
+    preferred_block_size = 64
+    """Kernel values within a block are more than those with the dictionary beyond this."""
+
+    def __post_init__(self) -> None:
+        pytree.require(self.kernel.num_kernels == 1, self, "kernel", self.kernel, "one kernel")
+
+    @property
+    def leading_columns(self) -> int:  # type: ignore[override]
+        """Column 0 is the task, if there are tasks."""
+        return 0 if self.num_tasks is None else 1
+
+    _tasks = property(lambda self: self.num_tasks or 1)
+    has_local = property(lambda self: self.components != "global")
+    has_overall = property(lambda self: self.components != "local")
+    _mixed = property(lambda self: self.components == "mixed")
+    _num_means = property(lambda self: 2 if self._mixed else 1)
+
+    def _known(self, task: AnyArray) -> AnyArray:
+        """Which numbers are a task's."""
+        return (task == task.round()) & (task >= 0) & (task < self._tasks)
+
+    def check_inputs(self, X: Inputs) -> None:
+        if not self.leading_columns:
+            return
+        if hasattr(X, "indices"):  # sparse rows
+            task = np.where(np.asarray(X.indices) == 0, np.asarray(X.values), 0).sum(axis=1)
+        else:
+            task = np.asarray(X[:, 0])
+        others = np.unique(task[~self._known(task)])
+        wanted = f"a task in every row, a whole number from 0 to {self._tasks - 1} (as "
+        wanted += "jaxmkl.tables.with_tasks puts it there)"
+        pytree.require(not len(others), self, "column 0 of X", others[:5].tolist(), wanted)
+
+    def usable(self, X: jax.Array) -> jax.Array:
+        """Which rows (B,) are finite, have a task, and a finite k(x, x)."""
+        good = usable_rows(X)
+        if self.leading_columns:
+            good, X = good & self._known(X[:, 0]), X[:, 1:]
+        return good & jnp.isfinite(self.kernel.diagonal_codes(X)[0])
+
+    def init_own(
+        self, frame: dict, key: jax.Array, num_inputs: int, dtype: DTypeLike
+    ) -> MultiTaskState:
+        inputs = num_inputs - self.leading_columns
+        text = f"at least {1 + self.leading_columns}, the column of the task and an input"
+        pytree.require(inputs >= 1, self, "num_inputs", num_inputs, text)
+        G, D = self.has_overall + self.has_local * self._tasks, self.dictionary.size
+        return MultiTaskState(
+            **frame,
+            dictionary=self.dictionary.init(key, self.kernel, inputs, dtype),
+            gaussians=jnp.tile(jnp.eye(D, D + self._num_means, dtype=dtype)[None], (G, 1, 1)),
+            log_weights=jnp.zeros((3 if self._mixed else 1,), dtype),
+            stale=jnp.zeros((G,), bool),
+        )
+
+    def with_restarts(
+        self, gaussians: jax.Array, stale: jax.Array, restarted: ArrayLike = False
+    ) -> jax.Array:
+        """Gaussians (E, D, D + C) as restarts leave them."""
+        if self.growth == "extend":
+            return gaussians
+        unit = jnp.eye(gaussians.shape[1], gaussians.shape[2], dtype=gaussians.dtype)
+        return jnp.where((stale | restarted)[:, None, None], unit[None], gaussians)
+
+    def covariances(self, state: MultiTaskState) -> jax.Array:
+        """Σ (G, D, D): that of all tasks first, then those of each; where both are on."""
+        roots = self.with_restarts(state.gaussians, state.stale)[..., : self.dictionary.size]
+        return einsum("gij,gkj->gik", roots, roots)
+
+    def encode_own(self, state: MultiTaskState, X: jax.Array, keys: jax.Array) -> MultiTaskCode:
+        """Kernel values of a block ``X`` (B, D), and random numbers of examples by their tasks."""
+        tasks = jnp.zeros(len(X), jnp.int32)
+        if self.leading_columns:
+            tasks, X = X[:, 0].astype(jnp.int32), X[:, 1:]
+        keys = jax.vmap(jax.random.fold_in)(keys, tasks)
+        code = self.dictionary.encode(state.dictionary, self.kernel, X, state.round, keys)
+        return MultiTaskCode(code, tasks)
+
+    def predict_own(
+        self, state: MultiTaskState, code: MultiTaskCode
+    ) -> tuple[Forecast, MultiTaskAux]:
+        """The value by the Gaussian of all tasks and that of the example's, and its variance."""
+        _, offer = self.dictionary.predict(state.dictionary, code.dictionary)
+        D, phi, which = self.dictionary.size, offer.coordinates, self._involved(code.task)
+        gaussians, stale = state.gaussians, state.stale
+        if len(which) < len(stale):
+            gaussians, stale = (jnp.stack([each[i] for i in which]) for each in (gaussians, stale))
+        gaussians = self.with_restarts(gaussians, stale, offer.added)
+        # a product with one vector would copy the Gaussians first
+        products = einsum("ei,eij->ej", jnp.broadcast_to(phi, (len(which), D)), gaussians)
+        along = jnp.where(np.arange(products.shape[1]) < D, products, 0.0)
+        # with the row S'φ itself, whose product is φ'Σφ
+        sums = einsum("eij,ej->ei", jnp.concatenate([gaussians, along[:, None]], axis=1), along)
+        towards, spread = sums[:, :D], sums[:, D]
+        of_each = [*spread]
+        values, variances = [sum_of([*products[:, D]])], [sum_of(of_each)]
+        if self._mixed:  # its own Gaussian alone comes before that of all
+            values += [*products[:, D + 1]][::-1]
+            variances += of_each[::-1]
+        value, variance = self.mixture(state, values, variances)
+        forecast = Forecast.of_one(value, variance=variance)
+        aux = forecast, offer, gaussians, products, towards, spread, values, variances
+        return forecast, MultiTaskAux(*aux)
+
+    def _involved(self, task: jax.Array) -> list[Any]:
+        """Which of the G Gaussians have a say on an example of a task."""
+        own = int(self.has_overall) + (task if self._tasks > 1 else 0)
+        return [0] * self.has_overall + [own] * self.has_local
+
+    def mixture(
+        self, state: MultiTaskState, values: list[jax.Array], variances: list[jax.Array]
+    ) -> tuple[jax.Array, jax.Array]:
+        """f and v by those of the predictions."""
+        if not self._mixed:
+            return values[0], variances[0]
+        p = [*jnp.exp(state.log_weights)]  # the largest is 1
+        total = sum_of(p)
+        value = sum_of([w * f for w, f in zip(p, values, strict=True)]) / total
+        spreads = [v + (f - value) ** 2 for f, v in zip(values, variances, strict=True)]
+        return value, sum_of([w * v for w, v in zip(p, spreads, strict=True)]) / total
+
+    def weighed(
+        self, state: MultiTaskState, values: list[jax.Array], y: jax.Array, learns: jax.Array
+    ) -> jax.Array:
+        """log p after labels (...) that the predictions gave these values (...)."""
+        if not self._mixed:
+            return state.log_weights
+        rate, found = jnp.where(learns, jnp.asarray(self.rate, y.dtype), 0.0), []
+        twice = -2.0 * y
+        for log_weight, f in zip(state.log_weights, values, strict=True):
+            # jax.nn.softplus in fewer steps
+            x = twice * f
+            cost = jnp.maximum(x, 0.0) + jnp.log1p(jnp.exp(-jnp.abs(x)))
+            found.append(log_weight - jnp.sum(rate * cost))
+        return jnp.stack(found) - jax.lax.stop_gradient(reduce(jnp.maximum, found))
+
+    def learns_from(
+        self, value: jax.Array, variance: jax.Array, y: jax.Array, learns: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        """The hinge before the update, and whether a prediction learns from it."""
+        hinge, moved = jnp.maximum(1.0 - y * value, 0.0), y * value <= 0
+        if self.update_on == "unsure":
+            inertia = jnp.asarray(self.inertia, value.dtype)
+            moved = moved | ((jnp.abs(value) <= variance / (4.0 * inertia)) & (hinge > 0))
+        return hinge, (hinge > 0 if self.update_on == "margin" else moved) & learns
+
+    def shrinks(
+        self, forecast: Forecast, y: jax.Array, learns: jax.Array, seen: jax.Array
+    ) -> jax.Array:
+        """Whether the covariances shrink."""
+        variance = jnp.asarray(forecast.variance)
+        moved = self.learns_from(forecast.value, variance, y, learns)[1]
+        return {"updated": moved, "queried": learns, "always": seen}[self.covariance]
+
+    def update_own(
+        self, state: MultiTaskState, code: MultiTaskCode, aux: MultiTaskAux, feedback: Feedback
+    ) -> MultiTaskState:
+        """The dictionary takes part in every round; the Gaussians learn if there is a label."""
+        y, learns, seen, _ = feedback[:4]
+        shrunk = self.shrinks(aux.forecast, y, learns, seen)
+        noise, inertia = (jnp.asarray(v, y.dtype) for v in (self.noise, self.inertia))
+        c, spread = 1.0 / (noise + aux.spread)[:, None], aux.spread[:, None]
+        left = jnp.where(shrunk, noise * c, 1.0)
+        # by column: f = S'φ, then μ, which learns from the sum, and ν
+        D, columns = self.dictionary.size, np.arange(aux.products.shape[1])
+        values = jnp.where(columns == D, aux.values[0], aux.products)
+        variances = spread
+        if self.update_on == "unsure":
+            variances = jnp.where(columns == D, aux.variances[0], spread)
+        hinge, moved = self.learns_from(values, variances, y, learns)
+        steps = step_of_one(self.loss, hinge, left * spread, inertia)
+        if self.has_overall and self.loss == "hinge":
+            steps = jnp.where(np.arange(len(steps))[:, None] == 0, 0.5 / inertia, steps)
+        narrowing = -c / (1.0 + jnp.sqrt(noise * c)) * aux.products
+        by = jnp.where(columns < D, narrowing, steps * y * left)
+        when = jnp.where(columns < D, shrunk, moved)
+        after = aux.gaussians + aux.towards[:, :, None] * by[:, None, :]
+        after = jnp.where(when[:, None, :], after, aux.gaussians)
+
+        which, gaussians, stale = self._involved(code.task), state.gaussians, state.stale
+        if self.growth == "restart":
+            changed, stale = jnp.any(when, axis=1), stale | (aux.offer.added & seen)
+            for e, i in enumerate(which):
+                after = after.at[e].set(jnp.where(changed[e], after[e], gaussians[i]))
+                stale = stale.at[i].set(stale[i] & ~changed[e])
+        if len(which) == len(stale):
+            gaussians = after
+        else:
+            for e, i in enumerate(which):
+                gaussians = gaussians.at[i].set(after[e], mode="promise_in_bounds")
+        of_one = state.dictionary, code.dictionary, aux.offer, feedback
+        return state.replace(
+            dictionary=self.dictionary.update(*of_one),
+            gaussians=gaussians,
+            log_weights=self.weighed(state, aux.values, y, learns),
+            stale=stale,
+        )
+
+    def close_own(self, state: MultiTaskState, codes: MultiTaskCode) -> MultiTaskState:
+        dictionary = self.dictionary.close(state.dictionary, codes.dictionary, state.round)
+        return state.replace(dictionary=dictionary)
+
+    def loss_value(self, prediction: jax.Array, y: jax.Array) -> jax.Array:
+        hinge = jnp.maximum(1.0 - y * prediction, 0.0)
+        return hinge**2 if self.loss == "squared_hinge" else hinge
+
+    def info(self, state: MultiTaskState) -> MultiTaskInfo:
+        counts = state.dictionary.number, state.dictionary.refused
+        return MultiTaskInfo(*counts, jax.nn.softmax(state.log_weights))
 
     def round(
         self,
@@ -118,7 +416,7 @@ class MultiTask(TaskBlocks):
         >>> outputs.prediction.shape, bool((outputs.queried == present).all())
         ((200, 3), True)
         """
-        return self._played(state, *self._of_round(state, examples), most)
+        return task_rounds.played(self, state, *self._of_round(state, examples), most)
 
     def _of_round(
         self, state: MultiTaskState, examples: tuple[jax.Array, ...]
@@ -135,156 +433,3 @@ class MultiTask(TaskBlocks):
         if self.leading_columns:
             X = jnp.concatenate([jnp.arange(K, dtype=dtype)[:, None], X], axis=1)
         return X, self._read(y.astype(dtype)), present.astype(bool)
-
-    def _played(
-        self,
-        state: MultiTaskState,
-        X: jax.Array,
-        y: jax.Array,
-        present: jax.Array,
-        most: jax.Array | int | None,
-    ) -> tuple[MultiTaskState, Output]:
-        """The state after a round, and what :meth:`round` says of it.
-
-        Args:
-          X, y, present: (K, D), (K,) of -1 and +1, and (K,).
-          most: how many labels may be asked for, or None.
-        """
-        usable = self.usable(X) & present
-        X = jnp.where(usable[:, None], X, 0.0)
-        keys = jnp.broadcast_to(jax.random.fold_in(state.key, state.round), present.shape)
-        dictionary, phi, added = self._offered(state, X, usable, keys)
-        restarted = jnp.any(added)
-        means = self._means(state, slice(None), restarted)
-        roots = self._roots(state, slice(None), restarted)
-        own = int(self._overall)
-        of_all, of_own, along = jnp.zeros_like(y), jnp.zeros_like(y), jnp.zeros_like(phi)
-        if self._overall:
-            of_all = jnp.sum(times(phi, roots[0]) ** 2, axis=1)
-        if self._local:
-            along = jnp.einsum("kij,ki->kj", roots[own:], phi, precision=HIGHEST)
-            of_own = jnp.sum(along**2, axis=1)
-        parts = [self._of_tasks(phi, each) for each in means]  # by all, and by each
-        by_all, by_own = parts[0]
-        values, variances = (by_all + by_own)[:, None], (of_all + of_own)[:, None]
-        if self._mixed:
-            values = jnp.stack([by_all + by_own, *parts[1][::-1]], axis=1)
-            variances = jnp.stack([of_all + of_own, of_own, of_all], axis=1)
-        value, variance = self._mixture(state, values, variances)
-
-        of_task = jax.vmap(lambda f, v: self._with_margin(Forecast.of_one(f, variance=v)))
-        forecasts = of_task(value, variance)
-        query, answers = self._asked(state, forecasts, self._noise(X, keys), usable, y, most)
-        asked, learns, counted, diverging = answers
-        loss = jnp.where(usable & jnp.isfinite(y), self.loss_value(value, y), jnp.nan)
-        said, info = jnp.where(usable, value, jnp.nan), self.info(state)
-        output = Output(said, loss, asked, info, variance)
-
-        y = jnp.where(learns, y, 0.0)
-        shrunk = self._shrunk(forecasts, y, learns, usable)
-        wanted = self._wanted(values, variances, y[:, None], learns[:, None])
-        means, roots = self._moved(means, roots, phi, along, y, wanted, shrunk)
-        after = state.replace(
-            round=count_on(state.round, jnp.any(present)),
-            invalid=state.invalid + jnp.sum(present & ~counted, dtype=jnp.int32),
-            nonfinite=state.nonfinite + jnp.sum(diverging, dtype=jnp.int32),
-            query=query,
-            dictionary=self.dictionary.settled(dictionary),
-            means=means[0],
-            alone=means[1] if self._mixed else state.alone,
-            log_weights=self._weighed(state, values, y, learns),
-            roots=roots,
-            stale=jnp.zeros_like(state.stale),
-        )
-        return reported(self, state, after), output
-
-    def _of_tasks(self, phi: jax.Array, means: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Values (K,) of examples by the mean of all tasks, and by those of each; 0 without."""
-        overall = times(phi, means[0]) if self._overall else jnp.zeros(len(phi), phi.dtype)
-        if not self._local:
-            return overall, jnp.zeros_like(overall)
-        return overall, jnp.sum(phi * means[int(self._overall) :], axis=1)
-
-    def _offered(
-        self, state: MultiTaskState, X: jax.Array, usable: jax.Array, keys: jax.Array
-    ) -> tuple[DictionaryState, jax.Array, jax.Array]:
-        """The dictionary after a round's examples, their φ (K, D) by it, and which were added."""
-        settled = self.dictionary.settled(state.dictionary)
-        first = state.replace(dictionary=settled, round=jnp.zeros_like(state.round))
-        codes = self.encode_own(first, X, keys).dictionary
-
-        def offered(
-            dictionary: DictionaryState, example: tuple
-        ) -> tuple[DictionaryState, jax.Array]:
-            code, here = example
-            _, offer = self.dictionary.predict(dictionary, code)
-            # no label is known yet
-            feedback = Feedback(jnp.zeros((), X.dtype), jnp.zeros_like(here), here, here)
-            return self.dictionary.update(dictionary, code, offer, feedback), offer.added & here
-
-        dictionary, added = jax.lax.scan(offered, settled, (codes, usable))
-        phi = jax.vmap(self.dictionary.embed, in_axes=(None, 0))(dictionary, codes)
-        return dictionary, phi, added
-
-    def _asked(
-        self,
-        state: MultiTaskState,
-        forecasts: Forecast,
-        noise: PyTree,
-        usable: jax.Array,
-        y: jax.Array,
-        most: jax.Array | int | None,
-    ) -> tuple[PyTree, tuple[jax.Array, ...]]:
-        """The query's state after a round, and of the labels (K,) which were asked for.
-
-        Beside these which are learned, which count as known, and which diverge.
-        """
-
-        def ask(carry: tuple, example: tuple) -> tuple[tuple, tuple]:
-            """Whether to ask for one label, and the query's state and the count of labels then."""
-            (query, count), (forecast, noise, usable, y) = carry, example
-            score = self.query.score(query, forecast)
-            asked = self.query.ask(query, score, noise) & usable
-            if most is not None:
-                asked = asked & (count < most)
-            learns, counted = self._judged(y, usable, asked)
-            diverging = self._diverges(forecast.value, forecast.values, y, learns, state.round)
-            query = self._queried(query, forecast, learns, counted, jnp.where(learns, y, 0.0))
-            after = query, count + asked.astype(jnp.int32)
-            return after, (asked, learns, counted, diverging)
-
-        start = state.query, jnp.zeros((), jnp.int32)
-        (query, _), answers = jax.lax.scan(ask, start, (forecasts, noise, usable, y))
-        return query, answers
-
-    def _moved(
-        self,
-        means: list[jax.Array],
-        roots: jax.Array,
-        phi: jax.Array,
-        along: jax.Array,
-        y: jax.Array,
-        wanted: tuple[jax.Array, jax.Array],
-        shrunk: jax.Array,
-    ) -> tuple[list[jax.Array], jax.Array]:
-        """The means and roots after a round's labels, of all tasks and of each."""
-        hinge, moved = wanted
-        noise, inertia = (jnp.asarray(v, y.dtype) for v in (self.noise, self.inertia))
-        pairs = [(0, 0), (2, 1)]  # which predictions' losses move the means of all, and of each
-        new_roots: list[jax.Array] = []
-        moves: list[list[jax.Array]] = [[] for _ in means]
-        if self._overall:
-            root = narrowed_by_all(roots[0], phi, shrunk, noise)
-            new_roots.append(root[None])
-            for of_means, (i, _) in zip(moves, pairs, strict=False):
-                by = hinge[:, i], moved[:, i], self.loss, inertia
-                of_means.append(moved_by_all(root, phi, y, *by)[None])
-        if self._local:
-            own, of_each = roots[int(self._overall) :], jax.vmap(narrowed, in_axes=(0, 0, None, 0))
-            narrow, towards, after = of_each(own, along, noise, shrunk)
-            new_roots.append(jnp.where(shrunk[:, None, None], narrow, own))
-            for of_means, (_, i) in zip(moves, pairs, strict=False):
-                step = step_of_one(self.loss, hinge[:, i], after, inertia) * y
-                of_means.append(jnp.where(moved[:, i], step, 0.0)[:, None] * towards)
-        new_means = [m + jnp.concatenate(by) for m, by in zip(means, moves, strict=True)]
-        return new_means, jnp.concatenate(new_roots)

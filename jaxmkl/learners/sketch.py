@@ -35,7 +35,7 @@ References:
 """
 
 from collections.abc import Callable
-from functools import partial, reduce
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -44,7 +44,7 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._blocks import sum_of, take, uniform
+from jaxmkl._blocks import sum_of, uniform
 from jaxmkl._feedback import Feedback
 from jaxmkl._types import Number, PyTree
 from jaxmkl.kernels import Scaled, scaled
@@ -57,9 +57,6 @@ _CUTOFF = {8: 1e-10, 4: 1e-5, 2: 1e-2}
 # the largest s for which it is written out.
 _SWEEPS, _WRITTEN_OUT = {8: 5, 4: 4, 2: 3}, 4
 
-# The most basis functions of which each is compared with each, for the sums up to it.
-_COMPARED = 512
-
 
 @pytree.dataclass
 class HypothesisSketchState(MovingState):
@@ -69,14 +66,6 @@ class HypothesisSketchState(MovingState):
     """Rounds in which the basis functions came (B,), int32."""
     number: jax.Array
     """How many there are, int32."""
-
-
-@pytree.dataclass
-class PackedSketchState(HypothesisSketchState):
-    """A state amid a block on an accelerator, where a round takes as long as its kernels begin.
-
-    Its ``rows`` (B + 1, D) have a last one for what does not come in.
-    """
 
 
 @pytree.dataclass
@@ -116,33 +105,21 @@ class HypothesisSketch(MovingKernel):
         """Examples and, of each, random numbers (s,)."""
         return X, jax.vmap(lambda key: uniform(key, (self.num_sampled,), X.dtype))(keys)
 
-    def packed(self, state: PyTree) -> PyTree:
-        rows = jnp.concatenate([state.rows, jnp.zeros_like(state.rows[:1])])
-        return pytree.from_fields(PackedSketchState, vars(state) | {"rows": rows})
-
-    def unpacked(self, state: PyTree, codes: PyTree) -> PyTree:
-        return pytree.from_fields(HypothesisSketchState, vars(state) | {"rows": state.rows[:-1]})
-
     def predict_own(self, state: HypothesisSketchState, code: tuple) -> tuple[Forecast, tuple]:
         """The hypothesis' value, and the kernel's values (B,) that it is made of."""
-        values = self.space.values(state.coordinates, code[0], state.rows[: self.budget])
+        values = self.space.values(state.coordinates, code[0], state.rows)
         total = values.weighted_sum(state.weights)
         value = total.value()
         return Forecast.of_one(value), (value, values, total.exponent)
 
     def update_own(self, state: PyTree, code: PyTree, aux: tuple, feedback: Feedback) -> PyTree:
         (x, noise), (value, values, exponent), w, B = code, aux, state.weights, self.budget
-        packed = isinstance(state, PackedSketchState)
         places = jnp.arange(B, dtype=jnp.int32)
         slope, fresh, wanted = self._step(value, feedback)
         full = state.number >= B
 
-        if packed:
-            drawn = draw_places_at_once(values, state.number, noise)
-        else:
-            drawn = draw_places(values, places < state.number, noise)
-        project = self._projection_at_once if packed else self._projection
-        alpha, share = project(state, x, values, drawn)
+        drawn = draw_places(values, places < state.number, noise)
+        alpha, share = self._projection(state, x, drawn)
         replaces = full & (share > jnp.asarray(self.threshold, w.dtype))
         victim = self._victim(state)
         if self.gradients == "sketches":
@@ -160,25 +137,19 @@ class HypothesisSketch(MovingKernel):
         comes = places == place
         w = jnp.where(comes, fresh, w)
 
-        def output(coordinates: PyTree) -> jax.Array:
-            """The new hypothesis at x, by its kernel; its new point is x."""
-            own = self.space.values(coordinates, x, x[None, :])
-            of_rows = self.space.values(coordinates, x, state.rows[:B])
-            both = jax.tree.map(lambda a, b: jnp.where(comes, a, b), own, of_rows)
-            return both.weighted_sum(w).value()
+        rows = state.rows.at[place].set(x, mode="drop")
+        at_x = partial(self.space.values, x=x, rows=rows)
 
-        derivative, rows = jax.grad, state.rows
-        if packed:
-            rows = jax.lax.dynamic_update_slice(rows, x[None], (place, jnp.zeros_like(place)))
-            at_x = partial(self.space.values, x=x, rows=rows[:B])
-            if exponent is not None:  # where the kernel moves, the others were there before
-                own = self.space.values(state.coordinates, x, x[None, :])
-                exponent = jnp.minimum(exponent, jax.lax.stop_gradient(own.exponent[0]))
-            derivative = partial(_slope_forward, at_x=at_x, weights=w, exponent=exponent)
-        else:
-            rows = rows.at[place].set(x, mode="drop")
+        def output(coordinates: PyTree) -> jax.Array:
+            """The new hypothesis at x, by its kernel."""
+            return at_x(coordinates).weighted_sum(w).value()
+
         if self.gradients == "sketches":
             slope = self.loss.slope(output(state.coordinates), feedback.y)
+        if exponent is not None:  # where the kernel moves, the others were there before
+            own = self.space.values(state.coordinates, x, x[None, :])
+            exponent = jnp.minimum(exponent, jax.lax.stop_gradient(own.exponent[0]))
+        derivative = partial(_slope_forward, at_x=at_x, weights=w, exponent=exponent)
         of_step = output, state.coordinates, slope, changed
         state = self._descended(state, *of_step, derivative=derivative)
         return state.replace(
@@ -189,34 +160,18 @@ class HypothesisSketch(MovingKernel):
             number=state.number + (changed & ~full).astype(jnp.int32),
         )
 
-    def _projection(self, state: PyTree, x: jax.Array, values: Scaled, drawn: jax.Array) -> tuple:
+    def _projection(self, state: PyTree, x: jax.Array, drawn: jax.Array) -> tuple:
         """α (s,) of k(x, ·) on the drawn ones, and the share of |k(x, ·)|² that is left over."""
-        rows = state.rows[drawn]
-        among = jax.vmap(lambda row: self.space.values(state.coordinates, row, rows).plain())(rows)
-        of_drawn = take(values, drawn).plain()
-        alpha = _coefficients(among, of_drawn)
-        explained = jnp.dot(of_drawn, alpha, precision=jax.lax.Precision.HIGHEST)
+        s, rows = len(drawn), state.rows[drawn]
+        both = jnp.concatenate([rows, x[None]])
+        # all kernel values in one matrix (s, s + 1)
+        values = jax.vmap(lambda row: self.space.values(state.coordinates, row, both).plain())(
+            rows
+        )
+        of_drawn = values[:, s]
+        alpha = [*_coefficients(values[:, :s], of_drawn)]
         itself = self.space.values(state.coordinates, x, x[None, :]).plain()[0]
-        return alpha, 1.0 - explained / jnp.where(itself > 0, itself, 1.0)
-
-    def _projection_at_once(
-        self, state: PyTree, x: jax.Array, values: Scaled, drawn: jax.Array
-    ) -> tuple:
-        """As :meth:`_projection`, with all kernel values in one matrix (s, s + 1)."""
-        s = len(drawn)
-        rows = state.rows[drawn]
-        among = jax.vmap(
-            lambda row: self.space.values(
-                state.coordinates, row, jnp.concatenate([rows, x[None]])
-            ).plain()
-        )(rows)
-        among, of_drawn = among[:, :s], among[:, s]
-        if s > _WRITTEN_OUT:
-            alpha = [*_coefficients(among, of_drawn)]
-        else:
-            alpha = _rotated(among, of_drawn, _CUTOFF[x.dtype.itemsize])
         explained = sum_of([a * k for a, k in zip(alpha, of_drawn, strict=True)])
-        itself = self.space.values(state.coordinates, x, x[None, :]).plain()[0]
         return jnp.stack(alpha), 1.0 - explained / jnp.where(itself > 0, itself, 1.0)
 
     def _victim(self, state: HypothesisSketchState) -> jax.Array:
@@ -242,10 +197,6 @@ def _coefficients(among: jax.Array, values: jax.Array) -> jax.Array:
 
 
 def _by_rotations(among: jax.Array, values: jax.Array, cutoff: float) -> jax.Array:
-    return jnp.stack(_rotated(among, values, cutoff))
-
-
-def _rotated(among: jax.Array, values: jax.Array, cutoff: float) -> list[jax.Array]:
     """As the product with the pseudoinverse, by Jacobi's method on numbers one by one.
 
     On accelerators these are one kernel, where an eigendecomposition is many.
@@ -282,7 +233,7 @@ def _rotated(among: jax.Array, values: jax.Array, cutoff: float) -> list[jax.Arr
         v[i] = jnp.where(counts, v[i] / jnp.where(counts, a[i, i], 1.0), 0.0)
     for p, q, cos, sin in reversed(rotations):
         v[p], v[q] = cos * v[p] + sin * v[q], cos * v[q] - sin * v[p]
-    return v
+    return jnp.stack(v)
 
 
 def _slope_forward(
@@ -311,23 +262,6 @@ def _slope_forward(
     return slope
 
 
-def _smallest(numbers: jax.Array, s: int) -> list[jax.Array]:
-    """The s smallest of the numbers (B,), in order, in one pass; inf behind the last."""
-
-    def merged(a: tuple, b: tuple) -> tuple:
-        """The smallest of two such lists: the k-th is one that k of both reach."""
-        found = []
-        for k in range(s):
-            pairs = [jnp.maximum(a[i], b[k - 1 - i]) for i in range(k)]
-            found.append(reduce(jnp.minimum, [a[k], b[k], *pairs]))
-        return tuple(found)
-
-    none = jnp.full_like(numbers, jnp.inf)
-    inf = jnp.asarray(jnp.inf, numbers.dtype)
-    given = (numbers, *[none] * (s - 1))
-    return list(jax.lax.reduce(given, (inf,) * s, merged, (0,)))
-
-
 def draw_places(values: Scaled, taken: jax.Array, uniform: jax.Array) -> jax.Array:
     """Places (s,) drawn without replacement, one for each of the uniform numbers (s,).
 
@@ -346,53 +280,3 @@ def draw_places(values: Scaled, taken: jax.Array, uniform: jax.Array) -> jax.Arr
         drawn.append(place)
         taken = taken & (places != place)
     return jnp.stack(drawn).astype(jnp.int32)
-
-
-def draw_places_at_once(values: Scaled, number: jax.Array, uniform: jax.Array) -> jax.Array:
-    """As :func:`draw_places` of the first ``number``; of exp(-u) in fewer passes over them.
-
-    The smallest exponent that is left at a draw is one of the s smallest of all. So the sums of
-    all draws are made before the first, one for each of these, from which a draw takes what is
-    gone. As what is gone counts as exp(0) at most, and the largest that is left is exp(0), this
-    loses nothing.
-    """
-    B, s = len(values.mantissa if values.exponent is None else values.exponent), len(uniform)
-    places = jnp.arange(B, dtype=jnp.int32)
-    taken = places < number
-    if values.mantissa is not None:
-        return draw_places(values, taken, uniform)
-    values = jax.lax.stop_gradient(values)
-    left = _smallest(jnp.where(taken, values.exponent, jnp.inf), s)
-    scales = jnp.stack(left)[:, None]
-    p = jnp.where(
-        scaled.is_there(scales), Scaled(None, values.exponent[None]).times_exp(scales), 1.0
-    )
-    p = jnp.where(taken[None], p, 0.0)
-    if B <= _COMPARED:
-        upto = places[None, :] <= places[:, None]
-        sums = jnp.sum(jnp.where(upto[None], p[:, None, :], 0.0), axis=2)
-    else:
-        sums = jnp.cumsum(p, axis=1)
-    rows = [*zip(p, sums, jnp.sum(p, axis=1), strict=True)]
-    drawn: list[jax.Array] = []
-    for u in uniform:
-        p, sums, total = rows[0]
-        for place in drawn:
-            sums = sums - jnp.where(places >= place, p[place], 0.0)
-            total = total - p[place]
-        # where rounding finds none, the last that is left
-        else_last = jnp.where(taken, 3 * B - places, 3 * B)
-        found = jnp.min(jnp.where(taken & (sums > u * total), places, else_last))
-        place = jnp.where(found < B, found, 3 * B - found)
-        drawn.append(place)
-        taken = taken & (places != place)
-        passed = [values.exponent[place] <= each for each in left[:-1]]
-        rows = [
-            jax.tree.map(partial(jnp.where, here), after, before)
-            for here, before, after in zip(passed, rows, rows[1:], strict=False)
-        ]
-        left = [
-            jnp.where(here, after, before)
-            for here, before, after in zip(passed, left, left[1:], strict=False)
-        ]
-    return jnp.stack(drawn)

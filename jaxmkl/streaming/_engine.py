@@ -141,10 +141,9 @@ def scan_rows(
             state, outputs = learner.judge(state, left, y)
             return state, jax.vmap(plan.record)(outputs)
 
-        begun, then = learner.packed(state), partial(judged, state)
-        turns = _rounds_a_turn(one, begun, examples)
-        after, left = scan_in_few_arrays(unjudged, begun, examples, then, turns)
-        state, recorded = judged(learner.unpacked(after, codes), left)
+        then, turns = partial(judged, state), _rounds_a_turn(one, state, examples)
+        state, left = scan_in_few_arrays(unjudged, state, examples, then, turns)
+        state, recorded = judged(state, left)
         return state, codes, together.apart(recorded)
 
     def block(state: PyTree, number: Any) -> tuple[PyTree, PyTree]:

@@ -117,9 +117,6 @@ class LearnedMetric(OnBlocks):
         reservoir = self.reservoir.update(state.reservoir, x, y, code.draws, learned)
         return state.replace(inner=inner, reservoir=reservoir)
 
-    def unpacked(self, state: LearnedMetricState, codes: LearnedMetricCode) -> LearnedMetricState:
-        return super().unpacked(state, codes.inner)
-
     def close(self, state: LearnedMetricState, codes: LearnedMetricCode) -> LearnedMetricState:
         state = state.replace(inner=self.learner.close(state.inner, codes.inner))
         # a block of padding alone ends in the round it begins with, and renews nothing again

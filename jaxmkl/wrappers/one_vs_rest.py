@@ -105,13 +105,6 @@ class OneVsRest(Wrapper):
 
         return OneVsRestState.of(jax.vmap(one)(state.inner, code, aux, y))
 
-    def packed(self, state: OneVsRestState) -> OneVsRestState:
-        return OneVsRestState.of(jax.vmap(self.learner.packed)(state.inner))
-
-    def unpacked(self, state: OneVsRestState, codes: PyTree) -> OneVsRestState:
-        each = jax.vmap(self.learner.unpacked, in_axes=(0, 1))
-        return OneVsRestState.of(each(state.inner, codes))
-
     def close(self, state: OneVsRestState, codes: PyTree) -> OneVsRestState:
         return OneVsRestState.of(jax.vmap(self.learner.close, in_axes=(0, 1))(state.inner, codes))
 

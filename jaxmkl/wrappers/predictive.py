@@ -170,9 +170,6 @@ class Predictive(OnBlocks):
         density = self._each(one, state.density, aux.features, aux.distribution, y)
         return updated.replace(inputs=state.inputs.after(code.x, counted), density=density)
 
-    def unpacked(self, state: PredictiveState, codes: PredictiveCode) -> PredictiveState:
-        return super().unpacked(state, codes.inner)
-
     def close(self, state: PredictiveState, codes: PredictiveCode) -> PredictiveState:
         state = super().close(state, codes.inner)
         size, round = len(codes.x), state.round

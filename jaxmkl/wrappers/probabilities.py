@@ -197,9 +197,6 @@ class Probabilities(OnBlocks):
         models = models.after(RULE, root * code.passed.u, errors, state.round, known)
         return updated.replace(on_inputs=OnInputs(standard.after(code.passed.x, counted), models))
 
-    def unpacked(self, state: ProbabilitiesState, codes: ProbabilitiesCode) -> ProbabilitiesState:
-        return super().unpacked(state, codes.inner)
-
     def close(self, state: ProbabilitiesState, codes: ProbabilitiesCode) -> ProbabilitiesState:
         state = super().close(state, codes.inner)
         if state.on_inputs is None or codes.passed is None:

@@ -301,9 +301,6 @@ class ScaledInputs(OnBlocks):
         scaler = self.scaler.update(state.scaler, code.change, code.usable & present)
         return updated.replace(scaler=scaler)
 
-    def unpacked(self, state: ScaledInputsState, codes: ScaledCode) -> ScaledInputsState:
-        return super().unpacked(state, codes.inner)
-
     def close(self, state: ScaledInputsState, codes: ScaledCode) -> ScaledInputsState:
         return super().close(state, codes.inner)
 

@@ -110,15 +110,9 @@ def layers(learner: Learner) -> Iterator[Any]:
 
 
 class OnBlocks(Wrapper):
-    """Base of wrappers that amid a block only predict with, and update, the learner inside.
-
-    So its state may be :meth:`~jaxmkl.Learner.packed` there.
-    """
+    """Base of wrappers that amid a block only predict with, and update, the learner inside."""
 
     keeps_rounds = True
-
-    packed = _changing("packed")
-    unpacked = _changing("unpacked")
 
 
 class Row(NamedTuple):

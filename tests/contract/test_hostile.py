@@ -131,9 +131,10 @@ def stay_positive(state):
     """Covariances, given or by a factor, are positive definite but for their own rounding."""
     for path, leaf in jax.tree_util.tree_flatten_with_path(state)[0]:
         field = jax.tree_util.keystr(path)
-        if field.endswith((".covariance", ".roots")):
+        if field.endswith((".covariance", ".gaussians")):
             S = np.asarray(leaf, float)
-            S = S @ np.swapaxes(S, -1, -2) if field.endswith(".roots") else S
+            if field.endswith(".gaussians"):  # factors, beside means
+                S = S[..., : S.shape[-2]] @ np.swapaxes(S[..., : S.shape[-2]], -1, -2)
             eigenvalues = np.linalg.eigvalsh((S + np.swapaxes(S, -1, -2)) / 2)
             rounding = np.finfo(leaf.dtype).eps * S.shape[-1] * eigenvalues[..., -1:]
             assert (eigenvalues > -rounding).all(), field
@@ -155,7 +156,7 @@ def gram_matrices(learner, state):
     if isinstance(learner, MultiTask):
         points = state.dictionary
         n = int(points.number)
-        yield gram(learner.kernel, points.rows[:n])[0], points.inverse[:n, :n]
+        yield gram(learner.kernel, points.rows[:n])[0], points.table[0, :n, :n]
     pairs = []
     if isinstance(learner, Aligned):
         pairs = [(learner.models, state.models)]
