@@ -224,7 +224,12 @@ def with_late_labels(
         return play(learner, state)
     late = delayed(learner, delay)
     after, recorded = play(late, late.around(state))
-    return late.flushed(after).inner, recorded
+    ended, report = late.flushed(after).inner, partial(reported, learner)
+    if not checks.is_traced(learner, ended):
+        return ended, recorded  # numbers out of their range were refused
+    for _ in range(state.round.ndim):
+        report = jax.vmap(report)
+    return report(state, ended), recorded
 
 
 def in_segments(
