@@ -50,6 +50,13 @@ def take(tree: PyTree, place: ArrayLike) -> PyTree:
     return jax.tree.map(lambda leaf: leaf[place], tree)
 
 
+def of_each_state(function: Callable[[PyTree], PyTree], states: PyTree) -> PyTree:
+    """Apply a function of a state to one, or to each of several with their leading axes."""
+    for _ in range(states.round.ndim):
+        function = jax.vmap(function)
+    return function(states)
+
+
 def dots(a: jax.Array, b: jax.Array) -> jax.Array:
     """The sum Σ a b along the last axis of b, as a product with ones.
 

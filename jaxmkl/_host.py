@@ -325,6 +325,8 @@ _RULES: dict[str, Callable] = {
     "concatenate": lambda given, *all: np.concatenate(all, given["dimension"]),
     "stack": lambda given, *all: np.stack(all, given["axis"]),
     "tile": lambda given, x: np.tile(x, given["reps"]),
+    "reduce_max": lambda given, x: np.max(x, given["axes"]),
+    "reduce_or": lambda given, x: np.any(x, given["axes"]),
     "reduce_sum": lambda given, x: np.sum(x, given["axes"]),
     "select_n": lambda given, which, *cases: np.select(
         [which == i for i in range(len(cases))], cases

@@ -172,6 +172,7 @@ class Kept:
         self._inside = self._jitted if inside is None else inside
         self._on_host, self._quickly = on_host, quickly
         self.lower, self.trace = self._jitted.lower, self._jitted.trace
+        self.eval_shape = self._jitted.eval_shape
 
     def __call__(self, *args: PyTree, **static: Any) -> Any:
         leaves, structure = jax.tree.flatten(args)

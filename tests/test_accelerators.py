@@ -46,7 +46,7 @@ def init(learner):
 
 def one_stream(learner, plan):
     """As ``jaxmkl.run`` has it, of a length that is data."""
-    room = _engine.padded_length(T)
+    room = _engine.capacity_for(T)
 
     def begin():
         return learner.enlarged(learner.init(jax.random.key(0), D, jnp.float32), room)

@@ -1,9 +1,8 @@
 """Compiling: what is compiled when, how long programs are kept, and how to see it.
 
->>> import contextlib, io, logging, jax, jax.numpy as jnp, numpy as np, jaxmkl
+>>> import contextlib, io, logging, jax, numpy as np, jaxmkl
 >>> X = np.random.default_rng(0).normal(size=(130, 2)).astype(np.float32)
->>> y = np.sin(X[:, 0])
->>> learner = jaxmkl.raker(jaxmkl.Gaussian([0.5, 1.0]), num_features=10)
+>>> y, learner = np.sin(X[:, 0]), jaxmkl.raker(jaxmkl.Gaussian([0.5, 1.0]), num_features=10)
 >>> state = learner.init(jax.random.key(0), num_inputs=2)
 
 ``jax.log_compiles()`` tells of each compilation. This counts what it tells:
@@ -19,17 +18,15 @@
 **A program is compiled for** the classes of a learner and its parts, their static fields (what
 changes shapes or code, as numbers of features, budgets, losses), the dtype, the number of inputs,
 and lengths. :func:`jaxmkl.run` and :func:`jaxmkl.stream` run in segments of 4,096 rows, or of 512
-or 64 where there are no more (or where rows are wide). The first run compiles a program, and one
-of another length nothing:
+or 64 where there are no more (or where rows are wide), and another length compiles nothing:
 
->>> compilations(lambda: jaxmkl.run(learner, state, X[:97], y[:97])) > 0
-True
->>> compilations(lambda: jaxmkl.run(learner, state, X[:112], y[:112]))
-0
+>>> lengths = lambda *rows: [jaxmkl.run(learner, state, X[:n], y[:n]) for n in rows]
+>>> compilations(lambda: lengths(97)) > 0, compilations(lambda: lengths(112, 130))
+(True, 0)
 
-Kernels that are learned are learned by programs of their own, one for each such bank, between
-segments, each compiled at its first call. Outside of a trace ``init`` compiles hardly anything:
-NumPy works out the state, from the same random bits, so it is that of a trace to rounding.
+Kernels that are learned have programs of their own, one for each bank, called between segments.
+Outside of a trace NumPy works out ``init``, from the random bits of a trace; little is compiled.
+On a CPU :func:`jaxmkl.run_many` and :func:`jaxmkl.run_fleet` run groups of a power of two.
 
 **Numbers are not compiled in**: step sizes, bandwidths, rates, states and data are arguments.
 
@@ -38,33 +35,21 @@ NumPy works out the state, from the same random bits, so it is that of a trace t
 0
 
 **What compiles again**: another static field, another function object as ``record``, another
-``block_size``; another power of two of rows for ``predict_many``, and of runs that
-:func:`jaxmkl.run_many` plays side by side. On accelerators, with ``delay`` and among the devices
-of a mesh, ``run_many`` compiles for each length and number of keys. A stream of chunks compiles
-for the first chunk of more than 64 rows, and of more than 512.
+``block_size`` or ``delay``; another power of two of runs side by side, unless they fill groups;
+the first chunk of a stream of more than 64 rows, and of more than 512; more support vectors than a
+state has room for. On accelerators and on a mesh all runs of ``run_many``, or of a fleet, are one
+program, for each length and number of them.
 
-**One call at a time.** ``predict``, ``ask``, ``update``, ``skip`` and ``step`` are compiled at the
-first call, ``predict_many`` for the next power of two of the rows (16 at least), whatever numbers
-come in: lists, integers, arrays in double precision.
+**One call at a time.** ``predict``, ``ask``, ``update``, ``skip`` and ``step`` are compiled at
+their first call, ``predict_many`` for the next power of two of the rows (16 at least). **Inside a
+trace** (``jit``, ``vmap``, ``grad``, ``scan``) all these are a part of your program.
 
->>> several = lambda *rows: [learner.predict_many(state, X[:n]).value for n in rows]
->>> compilations(lambda: several(100)) > 0
-True
->>> compilations(lambda: several(65, 77, 128))
-0
-
-**Inside a trace** (``jit``, ``vmap``, ``grad``, ``scan``) all these are a part of your program,
-and nothing is compiled apart; it is your ``jit`` that keeps it.
-
-**What is kept.** Programs take memory, and each kernel of one is a piece of memory by itself, of
-which Linux gives a process 65,530. So this library lets go of the programs that were not called
-for longest when its programs have more than 8,192 such pieces together; what is called again then
-is compiled again. :func:`jaxmkl.streaming.keep_programs` sets the bound for the process.
+**What is kept.** Each kernel of a program is a piece of memory by itself, of which Linux gives a
+process 65,530. So this library lets go of the programs that were not called for longest when its
+programs have more than 8,192 such pieces together; what is called again then is compiled again.
+:func:`jaxmkl.streaming.keep_programs` sets that bound.
 
 **Between processes** nothing is kept, unless JAX has a folder for it:
-:func:`jaxmkl.compile_cache`, called once, gives it one, ``~/.cache/jaxmkl`` or the folder that you
-name. A new process then takes 6 processor seconds in place of 32 to run ``expert_mkl`` over 2,000
-examples for the first time (two cores of a CPU), and its programs take 0.9 MB in the folder, which
-only grows and may be deleted at any time. The command ``jaxmkl`` calls it; ``import jaxmkl`` does
-not.
+:func:`jaxmkl.compile_cache`, called once, gives it one, ``~/.cache/jaxmkl`` or another. It only
+grows, and may be deleted at any time. The command ``jaxmkl`` calls it; ``import jaxmkl`` does not.
 """

@@ -11,8 +11,9 @@ from jax.extend.core import Jaxpr, subjaxprs
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._blocks import of_each_state
 from jaxmkl._checks import refuse_unless
-from jaxmkl._devices import device_of, is_spread, left_to_xla, on_accelerator
+from jaxmkl._devices import device_of, is_spread, left_to_xla, on_accelerator, whole
 from jaxmkl._learner import Learner, Output
 from jaxmkl._programs import Kept
 from jaxmkl._ranges import reported
@@ -50,8 +51,11 @@ def plan_of(
     block_size: int | None,
     record: Record,
     delay: int = 0,
+    length: int = 0,
 ) -> Plan:
     """Check these arguments of a driver; the learner may take smaller blocks.
+
+    Of so many rounds those behind the last add nothing to how late labels are.
 
     Raises:
       ValueError: for a block size below 1, a negative delay, or a ``record`` that is no function.
@@ -62,6 +66,8 @@ def plan_of(
     delay = pytree.as_count(driver, "delay", delay, minimum=0)
     text = f"record must be a function of a round's jaxmkl.Output; got {record!r}"
     refuse_unless(callable(record), text)
+    # few lengths, so that few are compiled
+    delay = min(delay, (1 << length.bit_length()) - 1)
     return Plan(learner.fit_block_size(int(size)), record, delay)
 
 
@@ -96,12 +102,6 @@ def scan_rows(
     their number where it is given, as runs of several lengths that advance side by side share it.
     """
     B, T = plan.block_size, rows.X.shape[0]
-    if plan.delay:
-        # rounds behind the last add nothing to how late labels are
-        late = delayed(learner, min(plan.delay, T))
-        begun, plan = late.around(state), plan._replace(delay=0)
-        after, recorded = scan_rows(late, begun, rows, plan, blocks)
-        return reported(learner, state, late.flushed(after).inner), recorded
     # two blocks at least: XLA unrolls a loop of one, which may round in another way
     most = max(2, -(-(T + B - 1) // B))
     offset, dtype = state.round % B, learner.dtype(state)
@@ -153,7 +153,7 @@ def scan_rows(
     if rows.length is None:
         after, recorded = jax.lax.scan(block, state, jnp.arange(most, dtype=jnp.int32))
     else:
-        blocks = num_blocks(state, rows.length, B) if blocks is None else blocks
+        blocks = num_blocks(state.round, rows.length, B) if blocks is None else blocks
         of_block = jax.tree.map(
             lambda leaf: jax.ShapeDtypeStruct((B, *leaf.shape), leaf.dtype), like
         )
@@ -189,9 +189,9 @@ def run_rows(learner: Any, state: PyTree, rows: Rows, *, plan: Plan) -> tuple[Py
     return scan_rows(learner, state, rows, plan)
 
 
-def num_blocks(state: PyTree, length: Any, block_size: int) -> jax.Array:
-    """How many blocks the next ``length`` examples of a state are in."""
-    return (length + state.round % block_size + block_size - 1) // block_size
+def num_blocks(round: jax.Array, length: Any, block_size: int) -> jax.Array:
+    """How many blocks so many examples from a round on are in."""
+    return (length + round % block_size + block_size - 1) // block_size
 
 
 def _scan_first(
@@ -212,6 +212,69 @@ def _scan_first(
     return jax.lax.fori_loop(0, number, turn, (state, ys))
 
 
+def with_late_labels(
+    learner: Any, state: PyTree, delay: int, play: Callable[[Any, PyTree], tuple]
+) -> tuple[PyTree, PyTree]:
+    """``play(learner, state)`` with labels that are late, all of which are learned in the end.
+
+    There may be several states side by side.
+    """
+    if not delay:
+        return play(learner, state)
+    late = delayed(learner, delay)
+    after, recorded = play(late, late.around(state))
+    ended, report = late.flushed(after).inner, partial(reported, learner)
+    if not checks.is_traced(learner, ended):
+        return ended, recorded  # numbers out of their range were refused
+    for _ in range(state.round.ndim):
+        report = jax.vmap(report)
+    return report(state, ended), recorded
+
+
+def in_segments(
+    play: Callable[[Any, PyTree, int, int], tuple[PyTree, PyTree]],
+    length: int,
+    room: int,
+    begun: int | None,
+    learner: Any,
+    state: PyTree,
+    axis: int = 0,
+) -> tuple[PyTree, PyTree]:
+    """The state after, and the records of, rows that are run segment by segment.
+
+    Renewals stand between segments, each a program of its own, if all states are in one round,
+    that which had ``begun``; else (None) they are amid the rounds.
+
+    Args:
+      play: of a learner, a state, and which rows to run: ``(learner, state, start, stop)``.
+      length: how many rows there are.
+      room: how many a segment has at most.
+      axis: of records, that of the rounds.
+    """
+    renewals = None if begun is None else Renewals.of(learner)
+    playing, round = renewals.rounds if renewals else learner, begun or 0
+    at, parts, lengths = 0, [], []
+    while at < length:
+        stop = min(length, at + _until(round + at, length, room, renewals))
+        state, recorded = play(playing, state, at, stop)
+        if renewals is not None:
+            state = renewals.renewed(state, round + stop)
+        parts.append(recorded)
+        lengths.append(stop - at)
+        at = stop
+    return state, behind(parts, lengths, axis)
+
+
+def _until(round: int, length: int, room: int, renewals: Renewals | None) -> int:
+    """How many rounds from one on are in a segment: to the next renewal, if it has room.
+
+    Of a stream of several segments these end in multiples of the room, where blocks end: so they
+    are the same wherever the stream is cut.
+    """
+    to_renewal = length if renewals is None else renewals.after(round) - round
+    return min(to_renewal, room if length <= room else room - round % room)
+
+
 def run_padded(
     driver: str,
     learner: Learner,
@@ -224,39 +287,19 @@ def run_padded(
 ) -> tuple[PyTree, PyTree]:
     """Run outside of any trace over X and y, in segments padded to a length of ``room``."""
     length, dtype = X.shape[0], learner.dtype(state)
-    before, capacity = checks.troubles(state), learner.capacity(state)
-    if capacity is not None and not checks.is_traced(state):
-        used = int(learner.num_supports(state))
-        if used + length > capacity:
-            state = learner.enlarged(state, room_to_grow(used, used + length, capacity))
-    at_once = bool(plan.delay) or is_spread(X)
-    renewals = None if at_once else Renewals.of(learner)
-    round, at, parts, lengths = int(state.round), 0, [], []
-    while at < length:
-        stop = length if at_once else min(length, at + until(round, length, room, renewals))
-        some = [_segment(array, at, stop, room, dtype) for array in (X, y)]
-        state, rows = left_to_xla((state, Rows(some[0], some[1], length=stop - at)))
-        plan = plan.on(device_of((state, rows)))
-        playing = learner if renewals is None else renewals.rounds
-        state, recorded = run_rows(playing, state, rows, plan=plan)
-        round = round + stop - at
-        if renewals is not None:
-            state = renewals.renewed(state, round)
-        parts.append(recorded)
-        lengths.append(stop - at)
-        at = stop
+    before = checks.troubles(state)
+    state = with_room(learner, state, capacity_wanted(learner, state, length))
+
+    def play(learner: Any, state: PyTree, start: int, stop: int) -> tuple[PyTree, PyTree]:
+        some = [_segment(array, start, stop, room, dtype) for array in (X, y)]
+        given = left_to_xla((state, Rows(some[0], some[1], length=stop - start)))
+        return run_rows(learner, *given, plan=plan.on(device_of(given)))
+
+    begun = None if is_spread(X) else int(state.round)
+    segments = partial(in_segments, play, length, room, begun)
+    state, recorded = with_late_labels(learner, state, plan.delay, segments)
     checks.refuse_and_warn(driver, state, (X, y, dtype), before, stacklevel)
-    return state, behind(parts, lengths)
-
-
-def until(round: int, length: int, room: int, renewals: Renewals | None) -> int:
-    """How many rounds from one on are in a segment: to the next renewal, if it has room.
-
-    Of a stream of several segments these end in multiples of the room, where blocks end: so they
-    are the same wherever the stream is cut.
-    """
-    to_renewal = length if renewals is None else renewals.after(round) - round
-    return min(to_renewal, room if length <= room else room - round % room)
+    return state, recorded
 
 
 def _segment(array: Any, start: int, stop: int, room: int, dtype: DTypeLike) -> PyTree:
@@ -289,45 +332,72 @@ def behind(trees: Sequence[PyTree], lengths: Sequence[int], axis: int = 0) -> Py
         if on_accelerator(first):
             parts = [leaf[cut] for leaf, cut in zip(leaves, cuts, strict=True)]
             return parts[0] if len(parts) == 1 else jnp.concatenate(parts, axis)
-        # in host memory: there no length needs a compilation of its own
-        is_key = jnp.issubdtype(first.dtype, jax.dtypes.prng_key)
-        words = [jax.random.key_data(leaf) for leaf in leaves] if is_key else leaves
-        host = [np.asarray(leaf)[cut] for leaf, cut in zip(words, cuts, strict=True)]
-        home = first.sharding if first.committed else None
-        whole = jax.device_put(np.concatenate(host, axis), home)
-        impl = jax.random.key_impl(first) if is_key else None
-        return jax.random.wrap_key_data(whole, impl=impl) if is_key else whole
+
+        def of_arrays(*arrays: np.ndarray) -> np.ndarray:
+            parts = [array[cut] for array, cut in zip(arrays, cuts, strict=True)]
+            return np.concatenate(parts, axis)
+
+        return made_on_host(of_arrays, *leaves)
 
     return jax.tree.map(joined, *trees)
 
 
-def room_to_grow(used: int, wanted: int, capacity: int) -> int:
-    """The next capacity of a state with supports.
+def made_on_host(make: Callable[..., np.ndarray], *leaves: jax.Array) -> jax.Array:
+    """An array, or keys, that NumPy makes of some: no length needs a compilation of its own."""
+    first = leaves[0]
+    is_key = jnp.issubdtype(first.dtype, jax.dtypes.prng_key)
+    words = [jax.random.key_data(leaf) for leaf in leaves] if is_key else leaves
+    home = first.sharding if getattr(first, "committed", False) else None
+    made = jax.device_put(make(*map(np.asarray, words)), home)
+    return jax.random.wrap_key_data(made, impl=jax.random.key_impl(first)) if is_key else made
 
-    Each size is compiled: what has grown before gets twice its room at least.
+
+def capacity_wanted(learner: Any, states: PyTree, more: Any) -> int | None:
+    """Room that a state, or several, need for so many ``more`` supports; None if they have it.
+
+    Each capacity is compiled, so there are few: what has grown before gets twice its room.
     """
-    return padded_length(max(wanted, 2 * capacity if used else 0))
+    capacity = learner.capacity(states)
+    if capacity is None:
+        return None
+    used = whole(_num_supports(learner, states))
+    wanted = int(np.max(used + more))
+    if wanted <= capacity:
+        return None
+    return capacity_for(max(wanted, 2 * capacity if np.any(used) else 0))
 
 
-def padded_length(length: int) -> int:
-    """The next of few lengths, at most a quarter more: 64, 80, 96, 112, 128, 160, ..."""
-    step = max(64, 1 << (length - 1).bit_length()) // 8 if length > 64 else 64
-    return -(-length // step) * step
+def with_room(learner: Any, states: PyTree, capacity: int | None) -> PyTree:
+    """A state, or several, with room for so many supports, if it is a number."""
+    return states if capacity is None else _enlarged(learner, states, capacity=capacity)
 
 
-def room_for(X: Inputs, delay: int = 0, runs: int = 1) -> int:
-    """The length to which segments of X are padded: 64, 512 or 4,096, or less of many columns.
+@partial(Kept, on_host=True)
+def _num_supports(learner: Any, states: PyTree) -> jax.Array:
+    return of_each_state(learner.num_supports, states)
 
-    What lies on several devices, or whose labels come late, is one segment. Of several runs side
-    by side each has rows of its own.
-    """
-    if is_spread(X):
-        return X.shape[0]
-    if delay:
-        return padded_length(X.shape[0])
-    columns = runs * (X.values if isinstance(X, SparseRows) else X).shape[1]
+
+@Kept
+def _enlarged(learner: Any, states: PyTree, *, capacity: int) -> PyTree:
+    return of_each_state(partial(learner.enlarged, capacity=capacity), states)
+
+
+def capacity_for(supports: int) -> int:
+    """The next of few capacities: 64, 512, 4,096, and powers of two from there on."""
+    rooms = (room for room in _ROOMS if room >= supports)
+    return next(rooms, 1 << (supports - 1).bit_length())
+
+
+def room_for(X: Inputs) -> int:
+    """The length to which segments of X are padded (:func:`room_of`), all of what is spread."""
+    columns = (X.values if isinstance(X, SparseRows) else X).shape[1]
+    return X.shape[0] if is_spread(X) else room_of(X.shape[0], columns)
+
+
+def room_of(length: int, columns: int) -> int:
+    """The rows of a segment: 64, 512 or 4,096, or less of many numbers in a row."""
     rooms = [room for room in _ROOMS if room == _ROOMS[0] or room * columns <= _NUMBERS]
-    return next((room for room in rooms if room >= X.shape[0]), rooms[-1])
+    return next((room for room in rooms if room >= length), rooms[-1])
 
 
 def placed(array: Any, length: int, dtype: DTypeLike, fill: int = 0) -> PyTree:

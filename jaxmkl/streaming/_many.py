@@ -1,11 +1,12 @@
-"""Runs of one stream for many keys, on a CPU: in groups and segments of few shapes.
+"""Runs side by side on a CPU: in groups and segments of few shapes.
 
-A segment of a group is one program, whatever the length of the stream and the number of keys, and
-renewals are programs of their own, as in :func:`jaxmkl.run`. Elsewhere all runs are one program.
+A segment of a group is one program, whatever the length of the streams and their number. On
+accelerators, and among several devices, all runs are one program.
 """
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,15 +20,72 @@ from jaxmkl.streaming._engine import (
     Plan,
     Rows,
     behind,
+    capacity_for,
+    in_segments,
+    made_on_host,
     num_blocks,
-    padded_length,
-    room_for,
+    room_of,
     scan_rows,
-    until,
+    with_late_labels,
 )
-from jaxmkl.streaming._renewals import Renewals
+from jaxmkl.streaming.sparse import SparseRows
 
-_WASTE = 4 / 3  # runs that are played, in units of those that are wanted
+# Rows of a group, of which a run has 64 at most: more are no faster, fewer leave less to fill up.
+_MOST = 256 * 64
+
+
+def size_of_groups(
+    learner: Learner, like: PyTree, number: int, length: int, block_size: int
+) -> int:
+    """How many of so many runs, of states like this one, are a group: a power of two.
+
+    It is as many as a CPU's cache has room for.
+    """
+    held = _held.eval_shape(learner, like, block_size=block_size)
+    number = min(number, max(1, _MOST // min(length, 64)))
+    return 1 << (_spread.fitting(held, number, _spread.CACHE) - 1).bit_length()
+
+
+@partial(jax.jit, static_argnames="block_size")
+def _held(learner: Any, state: PyTree, *, block_size: int) -> tuple[PyTree, PyTree]:
+    X = jnp.zeros((block_size, learner.num_inputs(state)), learner.dtype(state))
+    return state, learner.encode(state, X)
+
+
+class Streams(NamedTuple):
+    """Runs that are played in groups, by the places (S,) of those of a group."""
+
+    begun: int | None
+    """The round in which all begin, or None if each has its own."""
+    states: Callable[[np.ndarray], PyTree]
+    """Of places: states before the first row."""
+    rows: Callable[[np.ndarray, int, int], tuple]
+    """Of places, from where to where, X, y and the lengths as :func:`side_by_side` has them."""
+
+
+def in_groups(
+    learner: Learner, streams: Streams, number: int, size: int, length: int, room: int, plan: Plan
+) -> tuple[PyTree, PyTree]:
+    """States and records of so many runs, in groups of one size and segments of so much room.
+
+    The last group is filled up with the last run.
+    """
+
+    def group(places: np.ndarray) -> tuple[PyTree, PyTree]:
+        def play(learner: Any, states: PyTree, start: int, stop: int) -> tuple[PyTree, PyTree]:
+            return run_group(learner, states, *streams.rows(places, start, stop), plan=plan)
+
+        segments = partial(in_segments, play, length, room, streams.begun, axis=1)
+        return with_late_labels(learner, streams.states(places), plan.delay, segments)
+
+    firsts = range(0, number, size)
+    groups = [group(np.minimum(np.arange(size) + first, number - 1)) for first in firsts]
+    return behind(groups, [min(size, number - first) for first in firsts])
+
+
+def rows_at(tree: PyTree, places: np.ndarray) -> PyTree:
+    """The rows of all arrays at some places, taken in host memory."""
+    return jax.tree.map(lambda leaf: made_on_host(lambda array: array[places], leaf), tree)
 
 
 def many_in_segments(
@@ -42,89 +100,75 @@ def many_in_segments(
     ``examples`` are in the dtype of the states, and ``orders`` (S, T), or None, are the rows.
     """
     X, S = examples[0], len(keys)
-    T, D = X.shape
-
-    def held() -> PyTree:
-        # of more room in a state a block uses little, which a cache need not hold
-        state = learner.init(jax.random.key(0), D, X.dtype)
-        return state, learner.encode(state, jnp.zeros((plan.block_size, D), X.dtype))
-
-    size = _size_of_groups(S, _spread.at_once(held, S, _spread.CACHE))
+    (T, D), dtype = X.shape, np.dtype(X.dtype)
+    begin = partial(_begun, learner, num_inputs=D, dtype=dtype.name, capacity=capacity_for(T))
+    # of more room in a state than it begins with a block uses little
+    key, options = jax.ShapeDtypeStruct((), keys.dtype), begin.keywords | {"capacity": 1}
+    like = _begun.eval_shape(learner, key, **options)
+    size = size_of_groups(learner, like, S, T, plan.block_size)
+    numbers = (X.values if isinstance(X, SparseRows) else X).shape[1]
+    room = room_of(T, size * numbers)
     orders = np.broadcast_to(np.arange(T), (S, T)) if orders is None else orders
-    begin = partial(_begun, learner, num_inputs=D, dtype=np.dtype(X.dtype).name)
-    groups, renewals = [], Renewals.of(learner)
-    words, impl = np.asarray(jax.random.key_data(keys)), jax.random.key_impl(keys)
-    for first in range(0, S, size):
-        places = np.minimum(np.arange(first, first + size), S - 1)
-        # in host memory, where no number of keys is compiled
-        own = jax.random.wrap_key_data(jax.device_put(words[places]), impl=impl)
-        states = begin(own, capacity=padded_length(T))
-        groups.append(_played(learner, renewals, states, examples, orders[places], plan))
-    return behind(groups, [min(size, S - first) for first in range(0, S, size)])
 
+    def rows(places: np.ndarray, start: int, stop: int) -> tuple:
+        # behind the last row any will do
+        found = np.pad(orders[places, start:stop], ((0, 0), (0, room - stop + start)), mode="edge")
+        return *jax.tree.map(lambda leaf: np.asarray(leaf)[found], examples), stop - start
 
-def _size_of_groups(number: int, most: int) -> int:
-    """How many runs a group has: a power of two, so that few sizes are compiled.
-
-    >>> [_size_of_groups(number, 8) for number in (1, 3, 5, 8, 10, 32)]
-    [1, 4, 2, 8, 4, 8]
-    """
-    sizes = [1 << k for k in range((2 * most).bit_length()) if 1 << k < 2 * most]
-    return max(size for size in sizes if -(-number // size) * size <= _WASTE * number)
+    streams = Streams(0, lambda places: begin(rows_at(keys, places)), rows)
+    return in_groups(learner, streams, S, size, T, room, plan)
 
 
 @partial(Kept, on_host=True)
 def _begun(
     learner: Learner, keys: jax.Array, *, num_inputs: int, dtype: str, capacity: int
 ) -> PyTree:
-    """The states of runs before the first round, with room for the supports that may come."""
+    """The state of a run, or of several, before it, with room for supports that may come."""
 
     def one(key: jax.Array) -> PyTree:
         state = learner.init(jax.random.fold_in(key, 0), num_inputs, dtype)
         return learner.enlarged(state, capacity)
 
-    return jax.vmap(one)(keys)
+    return (jax.vmap(one) if keys.ndim else one)(keys)
 
 
-def _played(
-    learner: Learner,
-    renewals: Renewals | None,
-    states: PyTree,
-    examples: tuple[Inputs, Labels],
-    orders: np.ndarray,
-    plan: Plan,
+def side_by_side(
+    learner: Any, states: PyTree, X: Inputs, y: Labels, lengths: Any, plan: Plan
 ) -> tuple[PyTree, PyTree]:
-    """States after, and records of, the runs of one group, in orders (S, T) of the rows."""
-    number, length = orders.shape
-    room, at, parts, lengths = room_for(examples[0], runs=number), 0, [], []
-    playing = learner if renewals is None else renewals.rounds
-    while at < length:
-        stop = min(length, at + until(at, length, room, renewals))
-        # behind the last row any will do
-        rows = np.pad(orders[:, at:stop], ((0, 0), (0, room - (stop - at))), mode="edge")
-        X, y = jax.tree.map(lambda leaf, rows=rows: np.asarray(leaf)[rows], examples)
-        states, recorded = _run_group(playing, states, X, y, stop - at, plan=plan)
-        if renewals is not None:
-            states = renewals.renewed(states, stop)
-        parts.append(recorded)
-        lengths.append(stop - at)
-        at = stop
-    return states, behind(parts, lengths, axis=1)
+    """Runs over rows of their own (S, R, ...), of which the first so many are examples.
+
+    Where ``lengths`` are one number, all states are in the same round. Where they are (S,),
+    records are NaN or zeros behind them.
+    """
+    rounds, in_step = jax.vmap(lambda state: state.round)(states), jnp.ndim(lengths) == 0
+    # a number that all share: else each turn would choose, for all states, what to keep
+    blocks = jnp.max(num_blocks(rounds, lengths, plan.block_size))
+
+    def one(state: PyTree, X: Inputs, y: Labels, length: Any) -> tuple[PyTree, PyTree]:
+        rows = Rows(X, y, length=length)
+        if in_step:  # likewise, where blocks begin
+            leaves, structure = jax.tree.flatten(state)
+            shared = [rounds[0] if leaf is state.round else leaf for leaf in leaves]
+            state = jax.tree.unflatten(structure, shared)
+        state, recorded = scan_rows(learner, state, rows, plan, blocks)
+        if in_step:
+            return state, recorded
+        present = jnp.arange(X.shape[0], dtype=jnp.int32) < length
+        return state, jax.tree.map(partial(_blanked, present), recorded)
+
+    return jax.vmap(one, in_axes=(0, 0, 0, None if in_step else 0))(states, X, y, lengths)
+
+
+def _blanked(present: jax.Array, leaf: jax.Array) -> jax.Array:
+    """Records of a stream, NaN or zeros where there was no round."""
+    present = present.reshape(-1, *(1,) * (leaf.ndim - 1))
+    blank = jnp.nan if jnp.issubdtype(leaf.dtype, jnp.floating) else 0
+    return jnp.where(present, leaf, jnp.asarray(blank, leaf.dtype))
 
 
 @Kept
-def _run_group(
-    learner: Any, states: PyTree, X: Inputs, y: Labels, length: Any, *, plan: Plan
+def run_group(
+    learner: Any, states: PyTree, X: Inputs, y: Labels, lengths: Any, *, plan: Plan
 ) -> tuple[PyTree, PyTree]:
-    """Runs of states that are in the same round, over rows of their own (S, R, ...)."""
-    round = jax.vmap(lambda state: state.round)(states)[0]
-    blocks = num_blocks(jax.tree.map(lambda leaf: leaf[0], states), length, plan.block_size)
-
-    def one(state: PyTree, X: Inputs, y: Labels) -> tuple[PyTree, PyTree]:
-        # a number that all share: else where blocks begin would be a choice for each
-        leaves, structure = jax.tree.flatten(state)
-        shared = [round if leaf is state.round else leaf for leaf in leaves]
-        state = jax.tree.unflatten(structure, shared)
-        return scan_rows(learner, state, Rows(X, y, length=length), plan, blocks)
-
-    return jax.vmap(one)(states, X, y)
+    """:func:`side_by_side`, compiled."""
+    return side_by_side(learner, states, X, y, lengths, plan)

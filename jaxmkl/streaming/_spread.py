@@ -62,16 +62,19 @@ def room_for(given: PyTree, sharding: NamedSharding | None) -> Room | None:
 
 
 def at_once(held: Callable[[], PyTree], number: int, room: Room | None) -> int:
-    """How many of so many runs advance side by side: as many as there is room for, or all.
+    """How many of so many runs advance side by side: as many as there is room for, or all."""
+    return number if not number or room is None else fitting(jax.eval_shape(held), number, room)
 
-    What a run holds are its state and the codes of a block. On accelerators arrays are counted in
-    tiles of (8, 128), as TPUs lay them out.
+
+def fitting(like: PyTree, number: int, room: Room) -> int:
+    """How many of so many runs there is room for, of what each holds: state and codes of a block.
+
+    On accelerators arrays are counted in tiles of (8, 128), as TPUs lay them out.
     """
-    if number == 0 or room is None:
-        return number
-
-    leaves, tiles = jax.tree.leaves(jax.eval_shape(held)), () if room.is_cache else TILES
-    return max(1, min(number, room.bytes // sum(bytes_of(leaf, tiles) for leaf in leaves)))
+    tiles = () if room.is_cache else TILES
+    return max(
+        1, min(number, room.bytes // sum(bytes_of(x, tiles) for x in jax.tree.leaves(like)))
+    )
 
 
 def bytes_of(like: jax.ShapeDtypeStruct, tiles: tuple[int, ...] = TILES) -> int:

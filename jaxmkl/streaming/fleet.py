@@ -9,7 +9,6 @@ import numpy as np
 from jax.sharding import Mesh
 from jax.typing import DTypeLike
 
-from jaxmkl._devices import whole
 from jaxmkl._learner import Learner, require_learner
 from jaxmkl._programs import Kept
 from jaxmkl._types import Inputs, Labels, PyTree
@@ -17,13 +16,13 @@ from jaxmkl.streaming import _spread, checks
 from jaxmkl.streaming._engine import (
     Plan,
     Record,
-    Rows,
-    num_blocks,
-    padded_length,
+    capacity_wanted,
     plan_of,
-    room_to_grow,
-    scan_rows,
+    room_of,
+    with_late_labels,
+    with_room,
 )
+from jaxmkl.streaming._many import Streams, in_groups, rows_at, side_by_side, size_of_groups
 from jaxmkl.streaming.run import without_info
 
 _BLOCK = 32
@@ -34,38 +33,24 @@ def _run_fleet(
     learner: Learner, streams: tuple, *, plan: Plan, room: Any, sharding: Any
 ) -> tuple[PyTree, PyTree]:
     """Each of the ``streams``, states, X, y and lengths, with these as their leading axis."""
-    B = plan.block_size
 
     def play(learner: Learner, streams: tuple) -> tuple[PyTree, PyTree]:
         def group(streams: tuple) -> tuple[PyTree, PyTree]:
-            states, _, _, lengths = streams
-            # a number that all share: else each turn would choose, for all states, what to keep
-            blocks = jnp.max(jax.vmap(partial(num_blocks, block_size=B))(states, lengths))
+            states, X, y, lengths = streams
 
-            def one(state: PyTree, X: Inputs, y: Labels, length: Any) -> tuple[PyTree, PyTree]:
-                rows = Rows(X, y, length=length)
-                state, recorded = scan_rows(learner, state, rows, plan, blocks)
-                present = jnp.arange(len(X), dtype=jnp.int32) < length
-                return state, jax.tree.map(partial(_blanked, present), recorded)
+            def whole(learner: Any, states: PyTree) -> tuple[PyTree, PyTree]:
+                return side_by_side(learner, states, X, y, lengths, plan)
 
-            return jax.vmap(one)(*streams)
+            return with_late_labels(learner, states, plan.delay, whole)
 
         def held() -> PyTree:
             state, X = jax.tree.map(lambda leaf: leaf[0], streams[:2])
-            return state, X, learner.encode(state, X[jnp.zeros(B, jnp.int32)])
+            return state, X, learner.encode(state, X[jnp.zeros(plan.block_size, jnp.int32)])
 
-        number = len(streams[-1])
-        size = _spread.at_once(held, number, room)
+        size = _spread.at_once(held, len(streams[-1]), room)
         return _spread.in_groups(group, streams, size)
 
     return _spread.shared_out(play, sharding)(learner, streams)
-
-
-def _blanked(present: jax.Array, leaf: jax.Array) -> jax.Array:
-    """Records of a stream, NaN or zeros where there was no round."""
-    present = present.reshape(-1, *(1,) * (leaf.ndim - 1))
-    blank = jnp.nan if jnp.issubdtype(leaf.dtype, jnp.floating) else 0
-    return jnp.where(present, leaf, jnp.asarray(blank, leaf.dtype))
 
 
 def run_fleet(
@@ -80,12 +65,16 @@ def run_fleet(
     delay: int = 0,
     mesh: Mesh | None = None,
 ) -> tuple[PyTree, PyTree]:
-    """Run many small learners, each over a stream of its own, in one compiled call.
+    """Run many small learners, each over a stream of its own, side by side.
 
     One learner a customer, a sensor, a machine: M states of the same learner advance together, and
     each sees its own examples alone. Each equals :func:`jaxmkl.run` of that state and stream as
     far as two runs with different block sizes do. Call it again with the states it returned, and
     the streams go on; :func:`jaxmkl.save` and :func:`jaxmkl.load` take them all at once.
+
+    On a CPU they are played in groups and segments, as by :func:`jaxmkl.run_many`: another length
+    compiles nothing above 64 rows, or up to its power of two, and neither does another number of
+    streams up to its own, or where it fills groups.
 
     States begin as ``jax.vmap(lambda key: learner.init(key, D))(keys)``, with keys (M,); that
     learner's features may be the same for all (one key M times) or each state's own. One of them
@@ -101,8 +90,9 @@ def run_fleet(
       lengths: (M,) integers from 0 to T: how many of a stream's rows are examples. What stands
         behind these is ignored, and the state of a stream of length 0 stays as it is. By
         default T.
-      block_size: examples per block, by default 32 or the learner's period, and no more than T
-        asks for; changes speed alone. Give one to have the same bits wherever streams are cut.
+      block_size: examples per block, by default 32 or the learner's period, and no more than the
+        next power of two of T; changes speed alone. Give one to have the same bits wherever
+        streams are cut.
       record, delay: as in :func:`jaxmkl.run`.
       mesh: as in :func:`jaxmkl.run_many`; without one, streams are shared out as the states are.
 
@@ -132,10 +122,11 @@ def run_fleet(
     X, y, lengths = checks.check_streams(
         learner, X, y, lengths, (number, learner.num_inputs(state)), dtype, states.round
     )
-    T = X.shape[1]
+    T, D = X.shape[1:]
+    filled = 1 << (T - 1).bit_length()  # rows of streams that are filled up
     if block_size is None:
-        block_size = min(learner.period or _BLOCK, _room_for(T))
-    plan = plan_of("run_fleet", learner, block_size, record, delay)
+        block_size = min(learner.period or _BLOCK, filled)
+    plan = plan_of("run_fleet", learner, block_size, record, delay, T)
     traced = checks.is_traced(learner, states, X, y, lengths)
     sharding = None if traced else sharding
     given = learner, states, X, y, lengths
@@ -146,39 +137,36 @@ def run_fleet(
         streams = states, X.astype(dtype), y.astype(dtype), jnp.asarray(lengths, jnp.int32)
         return program(learner, streams, sharding=None)
     checks.warn_of_examples("run_fleet", learner, (X, y), dtype, number=int(np.sum(lengths)))
-    before = checks.troubles(states)
-    states = _with_room(learner, state, states, lengths)
-    filled = (_filled(array, _room_for(T), dtype) for array in (X, y))
-    states, recorded = _spread.played(program, sharding, learner, (states, *filled, lengths))
-    checks.refuse_and_warn("run_fleet", states, (X, y, dtype), before)
-    if _room_for(T) > T:
-        recorded = jax.tree.map(lambda leaf: leaf[:, :T], recorded)
-    return states, recorded
+    before, capacity = checks.troubles(states), capacity_wanted(learner, states, lengths)
+    examples = X, y
+    if sharding is None and room == _spread.CACHE:
+        size = size_of_groups(learner, state, number, filled, plan.block_size)
+        length = filled if T <= 64 else room_of(T, size * D)
+        X, y = map(np.asarray, examples)
 
+        def rows(places: np.ndarray, start: int, stop: int) -> tuple:
+            some = (_filled(array[places, start:stop], length, dtype) for array in (X, y))
+            return *some, np.clip(lengths[places] - start, 0, stop - start)
 
-def _room_for(length: int) -> int:
-    """To which of few lengths streams are filled up: for few examples at a time a power of two."""
-    return 1 << (length - 1).bit_length() if length <= 64 else padded_length(length)
+        def begin(places: np.ndarray) -> PyTree:
+            return with_room(learner, rows_at(states, places), capacity)
+
+        # states may be in rounds of their own: renewals stay amid these
+        runs = Streams(None, begin, rows)
+        after, recorded = in_groups(learner, runs, number, size, T, length, plan)
+    else:
+        some = (_filled(array, filled, dtype) for array in examples)
+        parts = with_room(learner, states, capacity), *some, lengths
+        after, recorded = _spread.played(program, sharding, learner, parts)
+        recorded = recorded if filled == T else jax.tree.map(lambda leaf: leaf[:, :T], recorded)
+    checks.refuse_and_warn("run_fleet", after, (*examples, dtype), before)
+    return after, recorded
 
 
 def _filled(array: Any, length: int, dtype: DTypeLike) -> PyTree:
     """The array (M, T, ...) in a dtype, zeros behind T up to a length."""
     pad = ((0, 0), (0, length - array.shape[1]), *((0, 0),) * (array.ndim - 2))
     if isinstance(array, jax.Array):
-        array = array.astype(dtype)
-        return array if array.shape[1] == length else jnp.pad(array, pad)
+        return jnp.pad(array.astype(dtype), pad)
     with np.errstate(over="ignore"):
         return np.pad(np.asarray(array, dtype), pad)
-
-
-def _with_room(learner: Learner, state: PyTree, states: PyTree, lengths: np.ndarray) -> PyTree:
-    """The states with room for the supports that may come; ``state`` is like one of them."""
-    capacity = learner.capacity(state)
-    if capacity is None:
-        return states
-    used = whole(jax.vmap(learner.num_supports)(states))
-    wanted = int(np.max(used + lengths))
-    if wanted <= capacity:
-        return states
-    room = room_to_grow(int(np.max(used)), wanted, capacity)
-    return jax.jit(jax.vmap(partial(learner.enlarged, capacity=room)))(states)

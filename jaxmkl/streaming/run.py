@@ -12,7 +12,7 @@ from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._checks import refuse_masked, refuse_unless, unmasked
-from jaxmkl._devices import device_of, is_spread, on_accelerator, on_host
+from jaxmkl._devices import device_of, on_accelerator, on_host
 from jaxmkl._learner import Learner, Output, require_learner
 from jaxmkl._programs import Kept
 from jaxmkl._types import Inputs, Labels, PyTree
@@ -28,6 +28,7 @@ from jaxmkl.streaming._engine import (
     run_padded,
     run_rows,
     scan_rows,
+    with_late_labels,
 )
 from jaxmkl.streaming._many import many_in_segments
 from jaxmkl.streaming.sparse import SparseRows
@@ -56,7 +57,8 @@ def _run_many(
 
         def one(given: tuple) -> tuple[PyTree, PyTree]:
             key, order = given
-            return scan_rows(learner, begin(key), Rows(X, y, order), plan)
+            play = partial(scan_rows, rows=Rows(X, y, order), plan=plan)
+            return with_late_labels(learner, begin(key), plan.delay, play)
 
         def held() -> PyTree:
             # of more room in a state a block uses little, which a cache need not hold
@@ -193,13 +195,13 @@ def run(
     traced = checks.is_traced(learner, state, X, y)
     D = learner.num_inputs(state)
     X, y = checks.check_examples(learner, X, y, D, dtype, later=not traced, round=state.round)
-    plan = plan_of("run", learner, block_size, record, delay)
+    plan = plan_of("run", learner, block_size, record, delay, X.shape[0])
     if traced:
         X, y = X.astype(dtype), y.astype(dtype)
-        plan = plan.on(device_of(state))
-        return run_rows(learner, state, Rows(X, y), plan=plan)
+        play = partial(run_rows, rows=Rows(X, y), plan=plan.on(device_of(state)))
+        return with_late_labels(learner, state, plan.delay, play)
     checks.warn_of_examples("run", learner, (X, y), dtype)
-    return run_padded("run", learner, state, X, y, room_for(X, delay), plan, stacklevel=5)
+    return run_padded("run", learner, state, X, y, room_for(X), plan, stacklevel=5)
 
 
 def run_many(
@@ -220,9 +222,9 @@ def run_many(
 
     Each run has its own initialisation, ``learner.init(jax.random.fold_in(key, 0), D)``. On a CPU
     runs are played in groups of a power of two and in segments, as in :func:`run`, so that another
-    length, and another number of keys with groups of that size, compiles nothing. Elsewhere, with
-    ``delay`` and among several devices all runs are one program, which gathers rows block by
-    block; inside a trace, too.
+    length, and another number of keys up to that power of two, compiles nothing. On accelerators,
+    among several devices and inside a trace all runs are one program, which gathers rows block by
+    block.
 
     Args:
       learner: any learner.
@@ -254,7 +256,7 @@ def run_many(
     dtype = jax.dtypes.canonicalize_dtype(X.dtype if X.dtype == jnp.float64 else jnp.float32)
     traced, D = checks.is_traced(learner, keys, X, y), X.shape[1] if X.ndim == 2 else 0
     X, y = checks.check_examples(learner, X, y, D, dtype, later=not traced)
-    plan = plan_of("run_many", learner, block_size, record, delay)
+    plan = plan_of("run_many", learner, block_size, record, delay, X.shape[0])
     sharding = _spread.sharding_of("run_many", mesh, keys)
     examples = X, y, dtype
     if traced:
@@ -268,8 +270,7 @@ def run_many(
     program = partial(_run_many, plan=plan, permute=permute, room=room)
     if traced:
         return program(shared, keys, sharding=None)
-    whole = bool(delay) or sharding is not None or is_spread((X, y, keys))
-    if whole or plan.platform != "cpu" or not (len(keys) and X.shape[0]):
+    if sharding is not None or room != _spread.CACHE or not len(keys):
         runs = _spread.played(program, sharding, shared, keys)
     else:
         orders = np.asarray(permutations(keys, X.shape[0])) if permute else None

@@ -8,7 +8,7 @@ from jax import Array
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._blocks import count_on, take
+from jaxmkl._blocks import count_on, of_each_state, take
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl._programs import Kept
 from jaxmkl._types import PyTree
@@ -56,7 +56,10 @@ class Delayed(OneByOne):
         return self.around(self.learner.init(key, num_inputs, dtype))
 
     def around(self, inner: PyTree) -> DelayedState:
-        """The state around a state of the inner learner, with nothing due."""
+        """The state around one of the inner learner, or around several, with nothing due."""
+        return _around(self, inner)
+
+    def _around(self, inner: PyTree) -> DelayedState:
         D, dtype = self.learner.num_inputs(inner), self.learner.dtype(inner)
         label = () if self.num_outputs is None else (self.num_outputs,)
         of_one = jnp.zeros((D,), dtype), jnp.zeros(label, dtype), jnp.zeros((), bool)
@@ -123,16 +126,24 @@ class Delayed(OneByOne):
         return state.replace(inner=inner, due=state.due - now.astype(jnp.int32))
 
     def flushed(self, state: DelayedState) -> DelayedState:
-        """The state after all labels that are due have arrived and are learned, in order."""
+        """The state, or several, after all labels due have arrived and are learned, in order."""
         return _flushed(self, state)
+
+    def _emptied(self, state: DelayedState) -> DelayedState:
+        def one(_: Array, state: DelayedState) -> DelayedState:
+            return self._learned(state, state.due > 0)
+
+        return jax.lax.fori_loop(0, self.delay, one, state)
+
+
+@Kept
+def _around(learner: Delayed, inner: PyTree) -> DelayedState:
+    return of_each_state(learner._around, inner)
 
 
 @Kept
 def _flushed(learner: Delayed, state: DelayedState) -> DelayedState:
-    def one(_: Array, state: DelayedState) -> DelayedState:
-        return learner._learned(state, state.due > 0)
-
-    return jax.lax.fori_loop(0, learner.delay, one, state)
+    return of_each_state(learner._emptied, state)
 
 
 def taken(

@@ -151,21 +151,19 @@ def test_streams_may_be_cut_anywhere(cuts):
 @pytest.mark.slow
 def test_groups_change_nothing(monkeypatch):
     """Of a size that need not divide the number of streams."""
-    module = importlib.import_module("jaxmkl.streaming.fleet")
+    module = importlib.import_module("jaxmkl.streaming._many")
     X, y = data()
     together = fleet(RAKER, begin(RAKER), X, y, lengths=RAGGED)
-    sizes = []
-    of = module._spread.in_groups
+    sizes, of = [], module.run_group
 
-    def in_groups(play, given, size):
-        sizes.append(size)
-        return of(play, given, 2)
+    def run_group(learner, states, *given, **options):
+        sizes.append(len(states.round))
+        return of(learner, states, *given, **options)
 
-    monkeypatch.setattr(module._spread, "in_groups", in_groups)
-    module._run_fleet.clear_cache()
+    monkeypatch.setattr(module, "run_group", run_group)
+    monkeypatch.setattr(module, "_MOST", 2 * 32)
     assert_close(fleet(RAKER, begin(RAKER), X, y, lengths=RAGGED), together)
-    module._run_fleet.clear_cache()
-    assert sizes == [M]
+    assert sizes == [2] * 3
 
 
 def test_blocks_are_no_longer_than_streams(monkeypatch):
