@@ -303,12 +303,14 @@ class RLS(Rule):
 
         The jitter is added where anything was learned; the rows are zeros unless full.
         """
-        M = rows.shape[-1]
         scale = 1.0 / jnp.where(full, discount, 1.0)[..., None, None]
         downdate = jnp.matmul(jnp.swapaxes(rows, -1, -2), rows, precision=_HIGHEST)
-        jitter = jnp.where(learned[..., None], jitter, 0.0)[..., None, :]
-        eye = jnp.eye(M, dtype=rows.dtype).reshape(*(1,) * (rows.ndim - 2), M, M)
-        return scale * (covariance - downdate) + jitter * eye
+        jitter = jnp.where(learned[..., None], jitter, 0.0)
+        diagonal = (..., *2 * (np.arange(rows.shape[-1], dtype=np.int32),))
+        # added to those entries alone: a pass over S with a unit matrix takes three times as long
+        where: Any = {"unique_indices": True, "indices_are_sorted": True}
+        S = scale * (covariance - downdate)
+        return S.at[diagonal].add(jitter, mode="promise_in_bounds", **where)
 
     def gradients(self, state: RLSState, round: jax.Array, z: jax.Array) -> jax.Array:
         """θ with all that is pending."""
