@@ -28,7 +28,7 @@ def compiled(method: M) -> M:
     Examples come as arrays of the state's dtype, whatever they are given as. Where anything is
     traced, or is no array or number, the method is called as it is.
     """
-    program = Kept(method, inside=method, quickly=True)
+    program = Kept(method, inside=method, quickly=0)
     names = list(inspect.signature(method).parameters)[1:]
 
     @functools.wraps(method)

@@ -16,15 +16,19 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from jax.extend.core import Jaxpr, subjaxprs
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._host import Evaluated
 from jaxmkl._types import PyTree
 
 _MAPS = Path("/proc/self/maps")
-# Of a program that is called rarely: LLVM is given all of its kernels at once, and optimises less.
-# A renewal then takes half as long to compile, and no longer to run. JAX 0.12 has no such option.
-_QUICKLY = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
+# By these options of XLA's, LLVM is given all kernels of a program at once. It then takes half as
+# long to compile, and a third of the memory maps. Renewals run as fast as otherwise, and rounds of
+# large programs take 1.06 times as long; those of small ones take up to 1.4 times, and so are
+# compiled as usual. JAX 0.12 has no such option.
+_QUICKLY = {"xla_cpu_use_fusion_emitters": False}
+LARGE = 1400  # operations, from which on a program takes seconds to compile
 _USUAL = 1000  # memory maps that a program is taken to have where the system does not say
 
 
@@ -101,6 +105,11 @@ class _Table:
 _TABLE = _Table(8_192)
 
 
+def num_operations(jaxpr: Jaxpr) -> int:
+    """The operations of a program, those of programs inside it among them."""
+    return len(jaxpr.eqns) + sum(map(num_operations, subjaxprs(jaxpr)))
+
+
 def num_maps() -> int:
     """The memory maps of this process, on Linux; 0 elsewhere."""
     try:
@@ -136,7 +145,7 @@ def keep_programs(memory_maps: int) -> int:
 
 @functools.cache
 def _options_to_compile_quickly() -> dict[str, Any] | None:
-    """XLA's options, where it has them, for programs of CPUs that are called rarely."""
+    """XLA's options for programs of CPUs that take long to compile, where it has them."""
     if jax.default_backend() != "cpu":
         return None
     try:
@@ -153,7 +162,8 @@ class Kept:
       function: of pytrees, which are traced, and of keywords that are static.
       inside: what is called in its place inside a trace, by default the jitted function.
       on_host: whether it is evaluated with NumPy rather than compiled (:mod:`jaxmkl._host`).
-      quickly: whether it is called so rarely that compiling it counts for more than running it.
+      quickly: of how many operations a program is compiled quickly, rather than to run as fast as
+        it can; by default none is.
     """
 
     def __init__(
@@ -162,7 +172,7 @@ class Kept:
         inside: Callable | None = None,
         *,
         on_host: bool = False,
-        quickly: bool = False,
+        quickly: int | None = None,
     ) -> None:
         functools.update_wrapper(self, function)
         parameters = inspect.signature(function).parameters.values()
@@ -180,9 +190,9 @@ class Kept:
         if None in kinds:
             return self._inside(*args, **static)
         kind = (self, structure, kinds, *sorted(static.items()))
-        return _TABLE.called(kind, lambda: self._compiled(structure, static), leaves)
+        return _TABLE.called(kind, lambda: self._compiled(structure, static, leaves), leaves)
 
-    def _compiled(self, structure: Any, static: dict[str, Any]) -> Callable:
+    def _compiled(self, structure: Any, static: dict[str, Any], leaves: list) -> Callable:
         """A jitted function of leaves that shares no program with another one."""
         function = self._function
 
@@ -192,8 +202,11 @@ class Kept:
         of_leaves.__name__ = function.__name__  # for jax.log_compiles
         if self._on_host:
             return Evaluated(of_leaves)
-        options = _options_to_compile_quickly() if self._quickly else None
-        return jax.jit(of_leaves, compiler_options=options)
+        usual, options = jax.jit(of_leaves), _options_to_compile_quickly()
+        if self._quickly is None or options is None:
+            return usual
+        large = num_operations(usual.trace(*leaves).jaxpr.jaxpr) >= self._quickly
+        return jax.jit(of_leaves, compiler_options=options) if large else usual
 
     def clear_cache(self) -> None:
         """Let go of the function's programs."""

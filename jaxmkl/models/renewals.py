@@ -14,7 +14,7 @@ from jaxmkl.models.bank import Bank
 from jaxmkl.reservoir import Renewal, Reservoir, ReservoirState
 
 
-@partial(Kept, quickly=True)
+@partial(Kept, quickly=0)
 def renew(
     bank: Bank, state: PyTree, reservoir: Reservoir, memory: PyTree, round: jax.Array, place: int
 ) -> PyTree:

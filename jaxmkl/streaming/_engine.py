@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import Jaxpr, subjaxprs
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
@@ -15,7 +14,7 @@ from jaxmkl._blocks import of_each_state
 from jaxmkl._checks import refuse_unless
 from jaxmkl._devices import device_of, is_spread, left_to_xla, on_accelerator, whole
 from jaxmkl._learner import Learner, Output
-from jaxmkl._programs import Kept
+from jaxmkl._programs import LARGE, Kept, num_operations
 from jaxmkl._ranges import reported
 from jaxmkl._types import Inputs, Labels, PyTree
 from jaxmkl.streaming import checks
@@ -172,18 +171,13 @@ def _rounds_a_turn(one: Callable, state: PyTree, examples: PyTree) -> int:
     compiler makes fewer. Where a round is a large program, several take minutes to compile.
     """
     first = jax.tree.map(lambda leaf: leaf[0], examples)
-    number = _num_operations(jax.make_jaxpr(one)(state, first).jaxpr)
+    number = num_operations(jax.make_jaxpr(one)(state, first).jaxpr)
     together = max(1, min(_TOGETHER, _OPERATIONS // number))
     # a power of two, as blocks are
     return 1 << (together.bit_length() - 1)
 
 
-def _num_operations(jaxpr: Jaxpr) -> int:
-    """The operations of a program, those of programs inside it among them."""
-    return len(jaxpr.eqns) + sum(map(_num_operations, subjaxprs(jaxpr)))
-
-
-@Kept
+@partial(Kept, quickly=LARGE)
 def run_rows(learner: Any, state: PyTree, rows: Rows, *, plan: Plan) -> tuple[PyTree, PyTree]:
     """:func:`scan_rows`, compiled."""
     return scan_rows(learner, state, rows, plan)

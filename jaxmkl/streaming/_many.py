@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl._learner import Learner
-from jaxmkl._programs import Kept
+from jaxmkl._programs import LARGE, Kept
 from jaxmkl._types import Inputs, Labels, PyTree
 from jaxmkl.streaming import _spread
 from jaxmkl.streaming._engine import (
@@ -166,7 +166,7 @@ def _blanked(present: jax.Array, leaf: jax.Array) -> jax.Array:
     return jnp.where(present, leaf, jnp.asarray(blank, leaf.dtype))
 
 
-@Kept
+@partial(Kept, quickly=LARGE)
 def run_group(
     learner: Any, states: PyTree, X: Inputs, y: Labels, lengths: Any, *, plan: Plan
 ) -> tuple[PyTree, PyTree]:
