@@ -186,8 +186,12 @@ class MultiTask(Algorithm):
         return 0 if self.num_tasks is None else 1
 
     _tasks = property(lambda self: self.num_tasks or 1)
-    has_local = property(lambda self: self.components != "global")
-    has_overall = property(lambda self: self.components != "local")
+    has_local = property(
+        lambda self: self.components != "global", doc="Whether tasks have Gaussians of their own."
+    )
+    has_overall = property(
+        lambda self: self.components != "local", doc="Whether there is a Gaussian of all tasks."
+    )
     _mixed = property(lambda self: self.components == "mixed")
     _num_means = property(lambda self: 2 if self._mixed else 1)
 
