@@ -57,7 +57,8 @@ class Regrets(NamedTuple):
         """The predictions (N,) from the values (n,) of the items, of those that are finite."""
         finite = jnp.isfinite(values)
         w = jnp.where(finite[None], self.unscaled(), 0.0)
-        equal = finite[None].astype(w.dtype) / jnp.sum(finite.astype(w.dtype))
+        finite_ones = finite.astype(w.dtype)
+        equal = (finite_ones / jnp.maximum(jnp.sum(finite_ones), 1.0))[None]
         shares = _shares(w, jnp.sum(w, axis=-1, keepdims=True), equal)
         return jnp.sum(shares * jnp.where(finite, values, 0.0)[None], axis=-1)
 

@@ -156,12 +156,12 @@ def scan_rows(
         of_block = jax.tree.map(
             lambda leaf: jax.ShapeDtypeStruct((B, *leaf.shape), leaf.dtype), like
         )
-        like = jax.eval_shape(jax.vmap(together.apart), of_block)
+        like = jax.eval_shape(jax.vmap(together.apart, axis_size=B), of_block)
         after, recorded = _scan_first(block, state, like, most, blocks)
     of_rounds = partial(jax.lax.dynamic_slice_in_dim, start_index=offset, slice_size=T)
     after = reported(learner, state, after)
     recorded = jax.tree.map(lambda leaf: of_rounds(jax.lax.collapse(leaf, 0, 2)), recorded)
-    return after, jax.vmap(together.back)(recorded)
+    return after, jax.vmap(together.back, axis_size=T)(recorded)
 
 
 def _rounds_a_turn(one: Callable, state: PyTree, examples: PyTree) -> int:

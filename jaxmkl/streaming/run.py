@@ -198,7 +198,10 @@ def run(
     plan = plan_of("run", learner, block_size, record, delay, X.shape[0])
     if traced:
         X, y = X.astype(dtype), y.astype(dtype)
-        play = partial(run_rows, rows=Rows(X, y), plan=plan.on(device_of(state)))
+
+        def play(learner: Any, state: PyTree) -> tuple[PyTree, PyTree]:
+            return run_rows(learner, state, Rows(X, y), plan=plan.on(device_of(state)))
+
         return with_late_labels(learner, state, plan.delay, play)
     checks.warn_of_examples("run", learner, (X, y), dtype)
     return run_padded("run", learner, state, X, y, room_for(X), plan, stacklevel=5)
