@@ -69,8 +69,8 @@ class _Table:
             program.used[0] = next(self._times)
             return program.call(*leaves)
         before = num_maps()
-        program = _Program(make(), [next(self._times)], [0])
         with _refused_as_outside():
+            program = _Program(make(), [next(self._times)], [0])
             result = program.call(*leaves)
         program.maps[0] = max(0, num_maps() - before) if before else _USUAL
         with self._lock:
@@ -205,8 +205,9 @@ class Kept:
         usual, options = jax.jit(of_leaves), _options_to_compile_quickly()
         if self._quickly is None or options is None:
             return usual
-        large = num_operations(usual.trace(*leaves).jaxpr.jaxpr) >= self._quickly
-        return jax.jit(of_leaves, compiler_options=options) if large else usual
+        if self._quickly and num_operations(usual.trace(*leaves).jaxpr.jaxpr) < self._quickly:
+            return usual
+        return jax.jit(of_leaves, compiler_options=options)
 
     def clear_cache(self) -> None:
         """Let go of the function's programs."""
