@@ -50,11 +50,14 @@ def take(tree: PyTree, place: ArrayLike) -> PyTree:
     return jax.tree.map(lambda leaf: leaf[place], tree)
 
 
-def of_each_state(function: Callable[[PyTree], PyTree], states: PyTree) -> PyTree:
-    """Apply a function of a state to one, or to each of several with their leading axes."""
-    for _ in range(states.round.ndim):
+def of_each(function: Callable, round: jax.Array, *trees: PyTree) -> Any:
+    """Apply a function to trees of a state, or to those of each of several side by side.
+
+    The ``round`` has the leading axes that the trees then have.
+    """
+    for _ in range(round.ndim):
         function = jax.vmap(function)
-    return function(states)
+    return function(*trees)
 
 
 def dots(a: jax.Array, b: jax.Array) -> jax.Array:
@@ -77,8 +80,9 @@ def sums_of(rows: jax.Array) -> jax.Array:
 
 
 def diagonal_of(matrix: jax.Array) -> jax.Array:
-    """The diagonal (M,) of a matrix (M, M), by strides."""
-    return matrix.reshape(-1)[:: len(matrix) + 1]
+    """The diagonal (..., M) of a matrix (..., M, N) that is not higher than wide, by strides."""
+    M, N = matrix.shape[-2:]
+    return matrix.reshape(*matrix.shape[:-2], M * N)[..., :: N + 1][..., :M]
 
 
 def factor_and_inverse(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -18,7 +18,8 @@ The update uses again what the prediction hands to it, ``aux``.
 
 Blocks are aligned with the rounds: in a block of B rows, row j belongs to round
 ``(state.round // B) * B + j``. Rows of rounds that are over are ignored. Hence a row meets the
-same arithmetic wherever a stream is cut, and a run that is resumed goes on bit for bit.
+same arithmetic wherever a stream is cut, and a run that is resumed goes on bit for bit; with a
+sampled dictionary so where blocks end, and to rounding amid a block in which points came in.
 ``present=False`` marks padding: it must leave every bit of the state as it was.
 """
 

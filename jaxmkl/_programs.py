@@ -162,8 +162,8 @@ class Kept:
       function: of pytrees, which are traced, and of keywords that are static.
       inside: what is called in its place inside a trace, by default the jitted function.
       on_host: whether it is evaluated with NumPy rather than compiled (:mod:`jaxmkl._host`).
-      quickly: of how many operations a program is compiled quickly, rather than to run as fast as
-        it can; by default none is.
+      quickly: the number of operations from which on a program is compiled quickly, rather than
+        to run as fast as it can; None for never.
     """
 
     def __init__(
@@ -202,12 +202,14 @@ class Kept:
         of_leaves.__name__ = function.__name__  # for jax.log_compiles
         if self._on_host:
             return Evaluated(of_leaves)
-        usual, options = jax.jit(of_leaves), _options_to_compile_quickly()
-        if self._quickly is None or options is None:
-            return usual
-        if self._quickly and num_operations(usual.trace(*leaves).jaxpr.jaxpr) < self._quickly:
-            return usual
-        return jax.jit(of_leaves, compiler_options=options)
+        options = _options_to_compile_quickly() if self._quickly is not None else None
+        if options is None:
+            return jax.jit(of_leaves)
+        # a large program is traced once for this and its call, a small one again
+        quick = jax.jit(of_leaves, compiler_options=options)
+        if self._quickly and num_operations(quick.trace(*leaves).jaxpr.jaxpr) < self._quickly:
+            return jax.jit(of_leaves)
+        return quick
 
     def clear_cache(self) -> None:
         """Let go of the function's programs."""

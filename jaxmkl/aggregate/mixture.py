@@ -57,8 +57,8 @@ class Regrets(NamedTuple):
         """The predictions (N,) from the values (n,) of the items, of those that are finite."""
         finite = jnp.isfinite(values)
         w = jnp.where(finite[None], self.unscaled(), 0.0)
-        finite_ones = finite.astype(w.dtype)
-        equal = (finite_ones / jnp.maximum(jnp.sum(finite_ones), 1.0))[None]
+        ones = finite.astype(w.dtype)
+        equal = (ones / jnp.maximum(jnp.sum(ones), 1.0))[None]
         shares = _shares(w, jnp.sum(w, axis=-1, keepdims=True), equal)
         return jnp.sum(shares * jnp.where(finite, values, 0.0)[None], axis=-1)
 
@@ -71,11 +71,11 @@ class Regrets(NamedTuple):
         judged: jax.Array,
         memories: Any = 1.0,
     ) -> "Regrets":
-        """R <- ρ R + r, V <- ρ V + r², B <- max(ρ B, max r²) where ``judged`` (n,) or (N, n).
+        """R <- ρ R + r, V <- ρ V + r², B <- max(ρ B, max r²) where ``judged``, as (N, n).
 
-        Here r = L'(p, y) (p - f), from the predictions p (N,) and the values f (n,) or (N, n).
+        Here r = L'(p, y) (p - f), from the predictions p (N,) and the values f (n,).
         """
-        gains = loss.slope(mixed, y)[:, None] * _apart(mixed[:, None], jnp.atleast_2d(values))
+        gains = loss.slope(mixed, y)[:, None] * _apart(mixed[:, None], values[None, :])
         memories = jnp.atleast_1d(jnp.asarray(memories, gains.dtype))[:, None]
         judged = jnp.broadcast_to(judged, gains.shape)
         # selected before they are summed: XLA would fuse a product with a sum in some programs
@@ -187,14 +187,14 @@ class Mixture(Aggregate):
         return MixtureState(Regrets.none(M + 1, num_models + M, dtype), Seen.none(dtype))
 
     @staticmethod
-    def _apart(w: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def _split(w: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Unscaled weights of models at each memory (M, E), and weights of memories (M,)."""
         M = len(w) - 1
         of_memories = w[M, -M:]
         return w[:M, :-M], _shares(of_memories, jnp.sum(of_memories), 1.0 / M)
 
     def weights(self, state: MixtureState) -> jax.Array:
-        w, shares = self._apart(state.regrets.unscaled())
+        w, shares = self._split(state.regrets.unscaled())
         return _weighted(shares, w, jnp.sum(w, axis=-1))
 
     def log_weights(self, state: MixtureState) -> jax.Array:
@@ -212,7 +212,7 @@ class Mixture(Aggregate):
         # a value that is not a number is neither combined nor judged
         finite = jnp.isfinite(values)
         active = finite if active is None else active & finite
-        w, shares = self._apart(state.regrets.unscaled())
+        w, shares = self._split(state.regrets.unscaled())
         # one product has all sums: of equal weights, too, and of those of all models
         equal = jnp.ones_like(w[:1])
         summed = jnp.stack([jnp.where(active, values, 0.0), active.astype(w.dtype), equal[0]])

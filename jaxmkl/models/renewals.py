@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import optax
 from jax.custom_derivatives import zero_from_primal
 
-from jaxmkl._blocks import largest_of_runs
+from jaxmkl._blocks import largest_of_runs, of_each
 from jaxmkl._programs import Kept
 from jaxmkl._types import PyTree
 from jaxmkl.models.bank import Bank
@@ -26,9 +26,7 @@ def renew(
     def one(state: PyTree, memory: ReservoirState, round: jax.Array) -> PyTree:
         return bank.renewed(state, as_seen_by(reservoir.renewal(memory, round), place))
 
-    for _ in range(round.ndim):
-        one = jax.vmap(one)
-    return one(state, memory, round)
+    return of_each(one, round, state, memory, round)
 
 
 def as_seen_by(renewal: Renewal, place: int) -> Renewal:

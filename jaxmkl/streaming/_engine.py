@@ -10,7 +10,7 @@ import numpy as np
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._blocks import of_each_state
+from jaxmkl._blocks import of_each
 from jaxmkl._checks import refuse_unless
 from jaxmkl._devices import device_of, is_spread, left_to_xla, on_accelerator, whole
 from jaxmkl._learner import Learner, Output
@@ -217,12 +217,10 @@ def with_late_labels(
         return play(learner, state)
     late = delayed(learner, delay)
     after, recorded = play(late, late.around(state))
-    ended, report = late.flushed(after).inner, partial(reported, learner)
+    ended = late.flushed(after).inner
     if not checks.is_traced(learner, ended):
         return ended, recorded  # numbers out of their range were refused
-    for _ in range(state.round.ndim):
-        report = jax.vmap(report)
-    return report(state, ended), recorded
+    return of_each(partial(reported, learner), state.round, state, ended), recorded
 
 
 def in_segments(
@@ -368,12 +366,12 @@ def with_room(learner: Any, states: PyTree, capacity: int | None) -> PyTree:
 
 @partial(Kept, on_host=True)
 def _num_supports(learner: Any, states: PyTree) -> jax.Array:
-    return of_each_state(learner.num_supports, states)
+    return of_each(learner.num_supports, states.round, states)
 
 
 @Kept
 def _enlarged(learner: Any, states: PyTree, *, capacity: int) -> PyTree:
-    return of_each_state(partial(learner.enlarged, capacity=capacity), states)
+    return of_each(partial(learner.enlarged, capacity=capacity), states.round, states)
 
 
 def capacity_for(supports: int) -> int:

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 
-from jaxmkl.updates.second_order import RLS, diagonal_of, symmetric_if
+from jaxmkl.updates.second_order import RLS, gathered_diagonal, symmetric_if
 
 _HIGHEST = jax.lax.Precision.HIGHEST
 
@@ -91,7 +91,7 @@ class Recursive(NamedTuple):
         _, jitter = rule.limits(self.diagonal)
         S = rule.taken_in(self.covariance, self.discount, rows, jitter, learned, full)
         S = symmetric_if(due, S)
-        diagonal = jnp.where(full, diagonal_of(S), self.diagonal)
+        diagonal = jnp.where(full, gathered_diagonal(S), self.diagonal)
         return self._replace(
             covariance=S,
             rows=self.rows - rows,

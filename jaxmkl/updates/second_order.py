@@ -15,7 +15,7 @@ import numpy as np
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._blocks import factor_and_inverse, sum_over_rows
+from jaxmkl._blocks import diagonal_of, factor_and_inverse, sum_over_rows
 from jaxmkl._feedback import Feedback
 from jaxmkl._shards import added
 from jaxmkl._types import Number, Numbers, PyTree
@@ -61,6 +61,14 @@ class RLSState(NamedTuple):
     def factor(self) -> jax.Array:
         """(R, P, period, period), lower triangular."""
         return self.table[..., :-1, : self.period]
+
+    @property
+    def learned(self) -> jax.Array:
+        """In which rounds of the period something was learned (R, P, period).
+
+        An example that was not learned from leaves no trace: its row of the factor is zero.
+        """
+        return diagonal_of(self.table)[..., : self.period] != 0
 
     @property
     def coefficients(self) -> jax.Array:
@@ -213,7 +221,7 @@ class RLS(Rule):
         value = jnp.matmul(Z, jnp.moveaxis(state.weights, 0, -1), precision=_HIGHEST)
         # here and behind a barrier, not where S is renewed: XLA would copy S there to have it
         # before and after
-        diagonal = jax.lax.optimization_barrier(diagonal_of(state.covariance))
+        diagonal = jax.lax.optimization_barrier(gathered_diagonal(state.covariance))
         floor, jitter = self.limits(diagonal)
         apart = jnp.einsum("rpbm,rpm->brp", Z**2, diagonal, precision=_HIGHEST)
         noise = jnp.maximum(self.least_noise(apart), 1.0)
@@ -266,10 +274,8 @@ class RLS(Rule):
         """Keep the gains of the block; renew S and θ when a period is full."""
         fresh = jnp.zeros((self.period,), bool)
         fresh = jax.lax.dynamic_update_slice_in_dim(fresh, codes.fresh, codes.slot[0], 0)
-        # an example that was not learned from leaves no trace: its row of the factor is zero
-        learned = _diagonal_of(state.table) != 0
         new = jnp.moveaxis(codes.gain, 0, 2)
-        gains = _merged(state.gains, new, codes.slot[0], fresh[None, None] & learned)
+        gains = _merged(state.gains, new, codes.slot[0], fresh[None, None] & state.learned)
         renewed = partial(self._renewed, codes.jitter[0])
         return self.settled(renewed, state._replace(gains=gains), codes.slot.size, round)
 
@@ -351,7 +357,7 @@ class RLS(Rule):
         rows = Z, y.reshape(len(y), -1), counts
         information, towards = sum_over_rows(products, rows, counts > 0)
         information = share[:, None, None, None] * information
-        trace = jnp.sum(diagonal_of(information), axis=-1)[..., None, None]
+        trace = jnp.sum(gathered_diagonal(information), axis=-1)[..., None, None]
         ridge = 1.0 + 2.0 * jnp.finfo(dtype).eps * trace
         covariance = _inverse(ridge * jnp.eye(Z.shape[-1], dtype=dtype)[None, None] + information)
         towards = jnp.broadcast_to(towards, (towards.shape[0], *covariance.shape[:-1]))
@@ -370,7 +376,7 @@ class RLS(Rule):
 
     def _information(self, state: RLSState) -> tuple[jax.Array, jax.Array]:
         """A = S⁻¹ (R, P, M, M), and A θ (K, R, P, M)."""
-        _, jitter = self.limits(diagonal_of(state.covariance))
+        _, jitter = self.limits(gathered_diagonal(state.covariance))
         state = self._renewed(jitter, state, True, jnp.zeros((), bool))
         A = _inverse(state.covariance)
         return A, jnp.einsum("rpmn,krpn->krpm", A, state.weights, precision=_HIGHEST)
@@ -378,7 +384,7 @@ class RLS(Rule):
     def _renewed(self, jitter: jax.Array, state: RLSState, full: Any, due: jax.Array) -> RLSState:
         """S and θ with all that is pending, if the period is full."""
         factor = jnp.where(full, state.factor, 0.0)
-        learned = jnp.any(full & (_diagonal_of(state.table) != 0), axis=-1)
+        learned = jnp.any(full & state.learned, axis=-1)
         rows = jnp.matmul(factor, state.gains, precision=_HIGHEST)
         covariance = self.taken_in(state.covariance, state.discount, rows, jitter, learned, full)
         return state._replace(
@@ -395,15 +401,9 @@ def _left(code: RLSCode, square: jax.Array) -> jax.Array:
     return own - square
 
 
-def diagonal_of(S: jax.Array) -> jax.Array:
-    """The diagonal (..., M) of S (..., M, M)."""
+def gathered_diagonal(S: jax.Array) -> jax.Array:
+    """The diagonal (..., M) of S (..., M, M), gathered: to have it by strides XLA would copy S."""
     return jnp.diagonal(S, axis1=-2, axis2=-1)
-
-
-def _diagonal_of(table: jax.Array) -> jax.Array:
-    """That of the factor (R, P, period), by strides."""
-    period, width = table.shape[-2] - 1, table.shape[-1]
-    return table.reshape(*table.shape[:-2], -1)[..., :: width + 1][..., :period]
 
 
 @jax.jit

@@ -8,7 +8,7 @@ from jax import Array
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._blocks import count_on, of_each_state, take
+from jaxmkl._blocks import count_on, of_each, take
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl._programs import Kept
 from jaxmkl._types import PyTree
@@ -138,12 +138,12 @@ class Delayed(OneByOne):
 
 @Kept
 def _around(learner: Delayed, inner: PyTree) -> DelayedState:
-    return of_each_state(learner._around, inner)
+    return of_each(learner._around, inner.round, inner)
 
 
 @Kept
 def _flushed(learner: Delayed, state: DelayedState) -> DelayedState:
-    return of_each_state(learner._emptied, state)
+    return of_each(learner._emptied, state.round, state)
 
 
 def taken(
