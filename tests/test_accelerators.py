@@ -385,7 +385,7 @@ KERNELS = {
     "omkl_aks": (6.375, 6.875),
     "amkl": (4.875, 5.75),
     "amkl_aks": (8.75, 9.625),
-    "expert_mkl": (31, 31),
+    "expert_mkl": (27, 28),
     FIXED: (22.5, 22.5),
     "perceptron": (3.625, 3.625),
     "omkc_u": (6.875, 7.75),

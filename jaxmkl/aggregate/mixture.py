@@ -55,12 +55,7 @@ class Regrets(NamedTuple):
 
     def mixed(self, values: jax.Array) -> jax.Array:
         """The predictions (N,) from the values (n,) of the items, of those that are finite."""
-        finite = jnp.isfinite(values)
-        w = jnp.where(finite[None], self.unscaled(), 0.0)
-        ones = finite.astype(w.dtype)
-        equal = (ones / jnp.maximum(jnp.sum(ones), 1.0))[None]
-        shares = _shares(w, jnp.sum(w, axis=-1, keepdims=True), equal)
-        return jnp.sum(shares * jnp.where(finite, values, 0.0)[None], axis=-1)
+        return _means(self.unscaled(), values, jnp.isfinite(values))[0]
 
     def after(
         self,
@@ -93,6 +88,19 @@ class Regrets(NamedTuple):
 def _shares(w: jax.Array, total: jax.Array, equal: Any) -> jax.Array:
     """Weights of sum 1 from unscaled ones and their total; equal ones where it is 0."""
     return jnp.where(total > 0, w / jnp.where(total > 0, total, 1.0), equal)
+
+
+def _means(w: jax.Array, values: jax.Array, active: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Means (N,) of the active values (n,) by unscaled weights (N, n), and the sums of these (N,).
+
+    Where no active value has any weight, all active ones have the same. All sums are one kernel:
+    Σ w f and Σ w over the active values, and Σ w over all.
+    """
+    equal = jnp.ones_like(w[:1])
+    summed = jnp.stack([jnp.where(active, values, 0.0), active.astype(w.dtype), equal[0]])
+    sums = jnp.sum(jnp.concatenate([w, equal])[:, None] * summed[None], axis=-1)
+    totals = jnp.where(sums[:-1, 1:2] > 0, sums[:-1], sums[-1:])
+    return totals[:, 0] / jnp.where(totals[:, 1] > 0, totals[:, 1], 1.0), sums[:-1, 2]
 
 
 class Seen(NamedTuple):
@@ -187,15 +195,16 @@ class Mixture(Aggregate):
         return MixtureState(Regrets.none(M + 1, num_models + M, dtype), Seen.none(dtype))
 
     @staticmethod
-    def _split(w: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Unscaled weights of models at each memory (M, E), and weights of memories (M,)."""
+    def _split(state: MixtureState) -> tuple[jax.Array, jax.Array]:
+        """Unscaled weights of the models at each memory (M, E), and of the memories (1, M)."""
+        w = state.regrets.unscaled()
         M = len(w) - 1
-        of_memories = w[M, -M:]
-        return w[:M, :-M], _shares(of_memories, jnp.sum(of_memories), 1.0 / M)
+        return w[:M, :-M], w[M:, -M:]
 
     def weights(self, state: MixtureState) -> jax.Array:
-        w, shares = self._split(state.regrets.unscaled())
-        return _weighted(shares, w, jnp.sum(w, axis=-1))
+        of_models, of_memories = self._split(state)
+        totals = (jnp.sum(w, axis=-1) for w in (of_models, of_memories))
+        return _weighted(of_models, of_memories, *totals)
 
     def log_weights(self, state: MixtureState) -> jax.Array:
         w = self.weights(state)
@@ -212,18 +221,11 @@ class Mixture(Aggregate):
         # a value that is not a number is neither combined nor judged
         finite = jnp.isfinite(values)
         active = finite if active is None else active & finite
-        w, shares = self._split(state.regrets.unscaled())
-        # one product has all sums: of equal weights, too, and of those of all models
-        equal = jnp.ones_like(w[:1])
-        summed = jnp.stack([jnp.where(active, values, 0.0), active.astype(w.dtype), equal[0]])
-        rows = jnp.concatenate([w, equal])
-        sums = jnp.dot(rows, summed.T, precision=jax.lax.Precision.HIGHEST)
-        heard = sums[:-1, 1:2] > 0
-        total = jnp.where(heard, sums[:-1], sums[-1:])
-        of_memories = total[:, 0] / jnp.where(total[:, 1] > 0, total[:, 1], 1.0)
-        value = jnp.sum(shares * of_memories)
-        weights = _weighted(shares, w, sums[:-1, 2])
-        return Combination(value, values, weights), MixtureAux(value, of_memories, values)
+        of_models, of_memories = self._split(state)
+        predictions, totals = _means(of_models, values, active)
+        value, total = _means(of_memories, predictions, jnp.ones_like(predictions, bool))
+        weights = _weighted(of_models, of_memories, totals, total)
+        return Combination(value[0], values, weights), MixtureAux(value[0], predictions, values)
 
     def update(
         self,
@@ -251,7 +253,10 @@ class Mixture(Aggregate):
         return MixtureState(regrets, state.seen.after(y, judged))
 
 
-def _weighted(shares: jax.Array, w: jax.Array, totals: jax.Array) -> jax.Array:
-    """Weights of the models (E,), the mean over memories of given shares (M,)."""
-    within = _shares(w, totals[:, None], 1.0 / w.shape[1])
-    return jnp.sum(shares[:, None] * within, axis=0)
+def _weighted(
+    of_models: jax.Array, of_memories: jax.Array, totals: jax.Array, total: jax.Array
+) -> jax.Array:
+    """Weights of the models (E,): the mean, by those of the memories, of theirs at each memory."""
+    M, E = of_models.shape
+    within = _shares(of_models, totals[:, None], 1.0 / E)
+    return jnp.sum(_shares(of_memories[0], total, 1.0 / M)[:, None] * within, axis=0)

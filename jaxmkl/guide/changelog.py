@@ -42,7 +42,7 @@
   by a hash. A node of one label no longer splits by rounding. A bank's ``renewed(state, renewal)``
   sees ``renewal.filled``, the number of examples that there are.
 - Every learner has one form on all devices; ``packed`` and ``unpacked`` are gone. An H100 begins
-  31 kernels a round of ``expert_mkl`` for 49, 22.5 with the fixed bank for 19.5, 13.75 of
+  28 kernels a round of ``expert_mkl`` for 49, 22.5 with the fixed bank for 19.5, 13.75 of
   ``multitask`` for 11.75 and 20 of ``oks_sil`` for 17; on a CPU a round of ``multitask`` takes
   .4 to .9 of its time, one of ``oks_sil`` .87. ``MultiTaskState`` and ``DictionaryState`` have
   other fields, so older states of these cannot be loaded.
