@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_array_equal
 
+from jaxmkl._tails import heavy_entries, heavy_tailed
 from jaxmkl.cli import main
 from jaxmkl.tables import Columns, open_table, read
-from jaxmkl.tables._tails import heavy_entries, heavy_tailed
 
 SMALL_PROGRAMS = True
 T = 400

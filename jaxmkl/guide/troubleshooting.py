@@ -105,7 +105,8 @@ labels, where |z|² = k(x, x) is the number of features with scale "sum", or 1: 
 
 The same holds if inputs say little, or if labels have heavy tails: take smaller steps, or
 :func:`jaxmkl.expert_mkl`, whose rules average over all labels. ``jaxmkl run`` names the learners
-that are worse than the mean of the labels. A run also warns of inputs and targets whose
+that are worse than the mean of the labels, and the drivers of Python warn of it after a thousand
+rows, with the columns that have heavy tails. A run also warns of inputs and targets whose
 differences are below 1e-18, because their squares vanish in float32: multiply them first.
 
 ## Heavy tails

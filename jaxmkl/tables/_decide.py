@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from jaxmkl import _tails
 from jaxmkl._checks import shown
 from jaxmkl._pytree import require
-from jaxmkl.tables import _kinds, _tails
+from jaxmkl.tables import _kinds
 from jaxmkl.tables._cells import (
     CLOCKS,
     GROUPED,

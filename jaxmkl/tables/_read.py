@@ -149,7 +149,7 @@ def _of_arrays(arrays: Arrays, task: str | None) -> Dataset:
     """Inputs as they are, but for gaps; the target as that of a table."""
     import polars as pl
 
-    from jaxmkl.tables import _tails
+    from jaxmkl import _tails
     from jaxmkl.tables._columns import Columns
     from jaxmkl.tables._target import target_of
 

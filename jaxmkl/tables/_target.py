@@ -7,9 +7,9 @@ from typing import TypeVar
 import numpy as np
 import polars as pl
 
+from jaxmkl import _tails
 from jaxmkl._checks import shown
 from jaxmkl._pytree import require
-from jaxmkl.tables import _tails
 from jaxmkl.tables._cells import Cells, Written, parsed, without_points
 from jaxmkl.tables._words import usual_target
 
@@ -137,7 +137,8 @@ def target_of(source: str, cells: Cells, task: str | None, notes: list[str]) -> 
         if cells.style is None:
             cells.refuse_unread(parsed(cells.values), "regression needs numbers; got {}")
             raise ValueError(f"{column}: regression needs numbers; got {known.dtype}")
-        notes += _tails.of_target(parsed(known, cells.style.written).to_numpy())
+        labels = parsed(known, cells.style.written).to_numpy()
+        notes += [f"{note} (--set loss=huber)" for note in _tails.of_target(labels)]
         return Target(name, task, **cells.style.written.writing)
     classes = tuple(sorted(distinct, key=float if is_numbers(distinct) else None))
     most = min(MOST_CLASSES, max(2, len(known) // 2))

@@ -108,4 +108,4 @@ def of_target(labels: np.ndarray) -> list[str]:
         return []
     text = "the target has heavy tails: a few labels decide the squared errors, and steps of a "
     text += "fixed size follow them; expert_mkl errs less, and so do learners of numbers with "
-    return [f"{text}loss='huber' (--set loss=huber)"]
+    return [f"{text}loss='huber'"]
