@@ -23,6 +23,8 @@
 - ``design.lmkal`` finds its weights to the last digits.
 - ``multitask`` keeps the sign of predictions far from all points of its dictionary, where kernel
   values are too small for single precision.
+- ``run``, ``run_many``, ``stream`` and the estimators warn of predictions that err more than the
+  mean of the labels would, with the reason where columns or the target have heavy tails.
 - ``state.nonfinite`` also counts, and drivers warn of, learners that run away with finite numbers:
   predictions more than 2^23 times as large as any label, and values of a classifier's models on
   support vectors four times as large as its steps can make them, also behind a vote. A learner
