@@ -128,11 +128,11 @@ TPU v5e, and count the kernels of a round. They need no such device, only the co
 
     pip install -e ".[accelerators]"
     export JAX_PLATFORMS=cpu
-    pytest -n 2 --dist=load -m "accelerators and not endless" tests/test_accelerators.py
+    pytest -n 2 --dist=load -m "accelerators and not endless" tests/core/test_accelerators.py
 
 With ``-m accelerators`` they compile the largest programs too, which take minutes each. On a
-machine with a device ``pytest -m device tests/test_device.py`` compares it with the CPU: every
-recipe in both precisions, runs that go on and side by side, and solvers.
+machine with a device ``pytest -m device tests/core/test_device.py`` compares it with the CPU:
+every recipe in both precisions, runs that go on and side by side, and solvers.
 
 ## Several processes
 

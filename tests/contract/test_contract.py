@@ -6,13 +6,13 @@ import inspect
 import itertools
 import re
 
+import crossings
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import jaxmkl
-from contract import crossings
 from jaxmkl import features, kernels, models, optimizers, query, updates, wrappers
 from jaxmkl.testing import check_learner
 

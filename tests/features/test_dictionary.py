@@ -6,11 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from trees import plain
 
 import jaxmkl
 from jaxmkl.features import SampledDictionary
 from jaxmkl.models import Feedback
+from tests.common.trees import plain
 from tests.oracles.multitask import Dictionary
 from tests.oracles.support_mkl import gaussian
 

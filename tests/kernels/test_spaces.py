@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as numpy_st
-from oracles import oks as oracle
-from selection_streams import (
+
+import jaxmkl
+from jaxmkl import kernels
+from tests.common.selection_streams import (
     CAUCHY,
     HIGH,
     LOW,
@@ -20,9 +22,7 @@ from selection_streams import (
     two_gaussians,
     widths,
 )
-
-import jaxmkl
-from jaxmkl import kernels
+from tests.oracles import oks as oracle
 
 SMALL_PROGRAMS = True
 

@@ -3,16 +3,16 @@
 import jax
 import numpy as np
 import pytest
-from oracles import oks as oracle
-from oracles.support_mkl import SupportMKL, gaussian
-from selection_streams import assert_finite, begin, keyless, mistakes, raw, stream
-from trees import everything, scan
 
 import jaxmkl
 from jaxmkl import proj_ka
 from jaxmkl.learners import Aligned
 from jaxmkl.models import SupportModels
 from jaxmkl.updates import OGD
+from tests.common.selection_streams import assert_finite, begin, keyless, mistakes, raw, stream
+from tests.common.trees import everything, scan
+from tests.oracles import oks as oracle
+from tests.oracles.support_mkl import SupportMKL, gaussian
 
 SMALL_PROGRAMS = FEW_ROWS = True
 

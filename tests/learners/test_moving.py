@@ -4,7 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from selection_streams import (
+
+import jaxmkl
+from jaxmkl import okl_gd, oks_sil
+from jaxmkl.query import Uncertainty
+from tests.common.selection_streams import (
     assert_finite,
     begin,
     keyless,
@@ -14,10 +18,6 @@ from selection_streams import (
     trajectory,
     widths,
 )
-
-import jaxmkl
-from jaxmkl import okl_gd, oks_sil
-from jaxmkl.query import Uncertainty
 
 SMALL_PROGRAMS = True
 

@@ -5,7 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.sparse
-from task_streams import (
+
+import jaxmkl
+from jaxmkl import multitask, raker
+from jaxmkl.query import Margin, Uncertainty
+from jaxmkl.streaming import SparseRows, run, run_many
+from jaxmkl.tables import with_tasks
+from jaxmkl.wrappers import RunningMoments, label_budget, scaled
+from tests.common.task_streams import (
     NUM_INPUTS,
     SIZE,
     assert_same,
@@ -17,13 +24,6 @@ from task_streams import (
     scanned,
     scanned_rounds,
 )
-
-import jaxmkl
-from jaxmkl import multitask, raker
-from jaxmkl.query import Margin, Uncertainty
-from jaxmkl.streaming import SparseRows, run, run_many
-from jaxmkl.tables import with_tasks
-from jaxmkl.wrappers import RunningMoments, label_budget, scaled
 
 SMALL_PROGRAMS = True
 

@@ -3,9 +3,11 @@
 import jax
 import numpy as np
 import pytest
-from marks import quick
-from oracles import oks as oracle
-from selection_streams import (
+
+import jaxmkl
+from jaxmkl import okl_gd
+from tests.common.marks import quick
+from tests.common.selection_streams import (
     HIGH,
     LOW,
     NUM_EXAMPLES,
@@ -23,9 +25,7 @@ from selection_streams import (
     two_gaussians,
     widths,
 )
-
-import jaxmkl
-from jaxmkl import okl_gd
+from tests.oracles import oks as oracle
 
 SMALL_PROGRAMS = FEW_ROWS = True
 

@@ -9,9 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from marks import long
-from oracles import oks as oracle
-from selection_streams import (
+
+import jaxmkl
+from jaxmkl import oks_sil
+from jaxmkl.kernels.scaled import of_codes
+from jaxmkl.learners.sketch import _by_rotations, draw_places
+from tests.common.marks import long
+from tests.common.selection_streams import (
     CAUCHY,
     HIGH,
     LOW,
@@ -35,11 +39,7 @@ from selection_streams import (
     two_gaussians,
     widths,
 )
-
-import jaxmkl
-from jaxmkl import oks_sil
-from jaxmkl.kernels.scaled import of_codes
-from jaxmkl.learners.sketch import _by_rotations, draw_places
+from tests.oracles import oks as oracle
 
 SMALL_PROGRAMS = FEW_ROWS = True
 

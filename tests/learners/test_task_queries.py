@@ -3,12 +3,12 @@
 import jax
 import numpy as np
 import pytest
-from task_streams import NUM_INPUTS, begin, examples, make, rounds, scanned_rounds
 
 from jaxmkl import raker
 from jaxmkl.streaming import run_many
 from jaxmkl.tables import with_tasks
 from jaxmkl.wrappers import RunningMoments, label_budget, scaled
+from tests.common.task_streams import NUM_INPUTS, begin, examples, make, rounds, scanned_rounds
 
 SMALL_PROGRAMS = True
 

@@ -2,7 +2,11 @@
 
 import numpy as np
 import pytest
-from task_streams import (
+
+from jaxmkl.query import Margin, Random
+from jaxmkl.streaming import run
+from jaxmkl.tables import with_tasks
+from tests.common.task_streams import (
     NUM_INPUTS,
     all_draws,
     begin,
@@ -14,10 +18,6 @@ from task_streams import (
     scanned_rounds,
     used,
 )
-
-from jaxmkl.query import Margin, Random
-from jaxmkl.streaming import run
-from jaxmkl.tables import with_tasks
 
 SMALL_PROGRAMS = True
 

@@ -6,8 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from marks import long
-from trees import begin, scan
 
 import jaxmkl
 from jaxmkl.features import FourierFeatures
@@ -15,6 +13,8 @@ from jaxmkl.models import FeatureModels, LikelihoodModels
 from jaxmkl.models.likelihood import evidence
 from jaxmkl.testing import check_learner
 from jaxmkl.updates import OGD, RLS
+from tests.common.marks import long
+from tests.common.trees import begin, scan
 from tests.oracles.likelihood import Evidence, likeliest
 
 SMALL_PROGRAMS = True

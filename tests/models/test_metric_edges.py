@@ -4,7 +4,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from trees import assert_equal, begin, scan
 
 import jaxmkl
 from jaxmkl.features import FourierFeatures
@@ -13,6 +12,7 @@ from jaxmkl.optimizers import FromOptax
 from jaxmkl.reservoir import Reservoir
 from jaxmkl.updates import OGD, RLS, Optax, SparsePassiveAggressive
 from jaxmkl.wrappers import delayed, learned_metric
+from tests.common.trees import assert_equal, begin, scan
 
 SMALL_PROGRAMS = True
 

@@ -6,8 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from marks import long
-from trees import assert_equal, begin, scan, stacked
 
 import jaxmkl
 from jaxmkl._metric import signs_of
@@ -15,6 +13,8 @@ from jaxmkl.features import FeatureMap, FourierFeatures, SampledDictionary
 from jaxmkl.models import FeatureModels, MetricModels
 from jaxmkl.testing import check_learner
 from jaxmkl.updates import OGD, RLS
+from tests.common.marks import long
+from tests.common.trees import assert_equal, begin, scan, stacked
 from tests.oracles.metric import MetricBank
 
 SMALL_PROGRAMS = True

@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from trees import assert_equal, scan
 
 import jaxmkl
 from jaxmkl import updates
@@ -22,6 +21,7 @@ from jaxmkl.updates import (
     Perceptron,
     SparsePassiveAggressive,
 )
+from tests.common.trees import assert_equal, scan
 from tests.oracles.feature_mkl import RecursiveLeastSquares
 from tests.oracles.multitask import Dictionary
 from tests.oracles.support_mkl import gaussian

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_friedman1
 from sklearn.ensemble import ExtraTreesRegressor
-from trees import begin, plain, scan, stacked
 
 import jaxmkl
 from jaxmkl.aggregate import Hedge, Uniform
 from jaxmkl.models import FeatureModels, TreeModels
 from jaxmkl.models.growing_trees import grown, inputs_of, leaves, seeds_of, whole_numbers
 from jaxmkl.models.trees import _sums_at_once, _sums_in_order
+from tests.common.trees import begin, plain, scan, stacked
 from tests.oracles import trees as oracle
 
 SMALL_PROGRAMS = True

@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from sklearn.datasets import load_breast_cancer
-from trees import everything
 
 from jaxmkl import aggregate, query, select, updates
 from jaxmkl._checks import fingerprints
@@ -19,6 +18,7 @@ from jaxmkl.models.supports.growing import GrowingState
 from jaxmkl.models.supports.tiles import Entries
 from jaxmkl.recipes import budgets, support_vectors
 from jaxmkl.streaming.run import run
+from tests.common.trees import everything
 from tests.oracles import support_mkl as oracle
 
 # of the first, values of far points are below the smallest float32

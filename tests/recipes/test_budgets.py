@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from marks import long
 from support_cases import ALL, BUDGET_CROSSINGS, BUDGETS, check_run, learner_of
+
+from tests.common.marks import long
 
 SMALL_PROGRAMS = FEW_ROWS = True
 

@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from feature_cases import PAPER_BANDWIDTHS, check_outputs, check_state, ogd, run_oracle, wave
-from trees import everything
 
 import jaxmkl
 from jaxmkl.recipes import published
+from tests.common.trees import everything
 
 SMALL_PROGRAMS = FEW_ROWS = True
 

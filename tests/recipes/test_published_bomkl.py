@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from marks import long
 from support_cases import (
     NUM_EXAMPLES,
     Case,
@@ -20,7 +19,6 @@ from support_cases import (
     run_oracle,
     stream,
 )
-from trees import everything
 
 from jaxmkl.models import BudgetSupport
 from jaxmkl.query import All
@@ -28,6 +26,8 @@ from jaxmkl.recipes import LEARNERS, published
 from jaxmkl.recipes.settings import SETTINGS
 from jaxmkl.recipes.settings.bomkl import SETTINGS as OF_PAPER
 from jaxmkl.streaming.run import run
+from tests.common.marks import long
+from tests.common.trees import everything
 
 SMALL_PROGRAMS = FEW_ROWS = True
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from marks import long
-from oracles import design as oracle
 
 from jaxmkl import design
+from tests.common.marks import long
+from tests.oracles import design as oracle
 
 SMALL_PROGRAMS = FEW_ROWS = True
 

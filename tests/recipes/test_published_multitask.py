@@ -4,8 +4,15 @@ import dataclasses
 
 import numpy as np
 import pytest
-from marks import long
-from task_streams import (
+
+import jaxmkl
+from jaxmkl.query import All, Margin, Random, Uncertainty
+from jaxmkl.recipes import published
+from jaxmkl.recipes.settings.multitask import SETTINGS
+from jaxmkl.streaming import run
+from jaxmkl.tables import with_tasks
+from tests.common.marks import long
+from tests.common.task_streams import (
     NUM_INPUTS,
     all_draws,
     begin,
@@ -14,13 +21,6 @@ from task_streams import (
     rounds,
     scanned_rounds,
 )
-
-import jaxmkl
-from jaxmkl.query import All, Margin, Random, Uncertainty
-from jaxmkl.recipes import published
-from jaxmkl.recipes.settings.multitask import SETTINGS
-from jaxmkl.streaming import run
-from jaxmkl.tables import with_tasks
 from tests.oracles.multitask import Dictionary, MultiTask
 from tests.oracles.support_mkl import gaussian
 

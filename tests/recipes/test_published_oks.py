@@ -6,14 +6,14 @@ import functools
 import jax
 import numpy as np
 import pytest
-from marks import long
-from oracles import oks as oracle
-from selection_streams import begin, stream, trajectory
 from support_cases import held, numbers_of, rounds
-from trees import everything
 
 import jaxmkl
 from jaxmkl.recipes import published
+from tests.common.marks import long
+from tests.common.selection_streams import begin, stream, trajectory
+from tests.common.trees import everything
+from tests.oracles import oks as oracle
 from tests.oracles.support_mkl import gaussian
 
 SMALL_PROGRAMS = FEW_ROWS = True

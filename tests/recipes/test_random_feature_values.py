@@ -5,13 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from feature_cases import PAPER_BANDWIDTHS, SMALL, small, two_classes, wave
-from marks import long
-from trees import scan
 
 import jaxmkl
 from jaxmkl.query import Disagreement
 from jaxmkl.select import AdaptiveKernelSelection
 from jaxmkl.updates import OGD, RLS
+from tests.common.marks import long
+from tests.common.trees import scan
 
 SMALL_PROGRAMS = True
 

@@ -17,13 +17,13 @@ from feature_cases import (
     two_classes,
     wave,
 )
-from marks import long
-from trees import everything
 
 import jaxmkl
 from jaxmkl.query import Disagreement
 from jaxmkl.select import AdaptiveKernelSelection
 from jaxmkl.updates import RLS
+from tests.common.marks import long
+from tests.common.trees import everything
 from tests.oracles import feature_mkl as oracle
 
 SMALL_PROGRAMS = FEW_ROWS = True

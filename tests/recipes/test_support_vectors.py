@@ -6,7 +6,6 @@ import jax
 import numpy as np
 import pytest
 import scipy.sparse
-from marks import long, quick
 from support_cases import (
     ALL,
     GROWING,
@@ -25,7 +24,6 @@ from support_cases import (
     stream,
     with_store,
 )
-from trees import everything
 
 from jaxmkl import checkpoint
 from jaxmkl.kernels import Gaussian
@@ -34,6 +32,8 @@ from jaxmkl.query import Margin
 from jaxmkl.recipes import support_vectors
 from jaxmkl.streaming.run import run as driver
 from jaxmkl.streaming.run import stream as driver_stream
+from tests.common.marks import long, quick
+from tests.common.trees import everything
 from tests.oracles import support_mkl as oracle
 
 SMALL_PROGRAMS = FEW_ROWS = True

@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from marks import long
 from support_cases import (
     ALL,
     BANDWIDTHS,
@@ -19,12 +18,13 @@ from support_cases import (
     run_oracle,
     stream,
 )
-from trees import everything
 
 from jaxmkl import _pytree as pytree
 from jaxmkl.kernels import Kernel
 from jaxmkl.recipes.support_vectors import omkc_dd
 from jaxmkl.streaming.run import run
+from tests.common.marks import long
+from tests.common.trees import everything
 
 SMALL_PROGRAMS = True
 

@@ -5,11 +5,11 @@ import functools
 import jax
 import numpy as np
 import scipy.sparse
-from trees import everything
 
 import jaxmkl
 from jaxmkl import streaming
 from jaxmkl.recipes.random_features import raker
+from tests.common.trees import everything
 
 NUM_EXAMPLES, NUM_INPUTS, BLOCK = 23, 7, 4
 KERNELS = jaxmkl.Gaussian((0.5, 2.0))

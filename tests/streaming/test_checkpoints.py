@@ -9,10 +9,10 @@ import sys
 import jax
 import numpy as np
 import pytest
-from trees import assert_equal
 
 import jaxmkl
 from jaxmkl.streaming import Checkpoints, checkpoints
+from tests.common.trees import assert_equal
 
 LEARNER = jaxmkl.raker(jaxmkl.Gaussian([0.5, 2.0]), num_features=3)
 X = np.random.default_rng(0).normal(size=(300, 2)).astype(np.float32)

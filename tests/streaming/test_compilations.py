@@ -5,10 +5,10 @@ import logging
 import jax
 import numpy as np
 import pytest
-from marks import long
-from trees import stacked
 
 import jaxmkl
+from tests.common.marks import long
+from tests.common.trees import stacked
 
 SMALL_PROGRAMS = True
 T = 1000  # no more than supports that states begin with room for

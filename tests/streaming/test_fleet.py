@@ -10,10 +10,10 @@ import pytest
 import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from marks import long
-from trees import assert_close, assert_equal, everything, plain, row_of
 
 import jaxmkl
+from tests.common.marks import long
+from tests.common.trees import assert_close, assert_equal, everything, plain, row_of
 
 SMALL_PROGRAMS = True
 M, T, BLOCK = 5, 21, 8

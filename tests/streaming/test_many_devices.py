@@ -14,7 +14,7 @@ BEGIN = """
 import jax, jaxmkl, numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from jaxmkl.streaming import _spread
-from trees import assert_close, everything
+from tests.common.trees import assert_close, everything
 
 assert jax.device_count() == 8
 mesh = jax.make_mesh((4, 2), ("a", "b"))  # of Explicit axes, by default

@@ -4,10 +4,10 @@ import jax
 import numpy as np
 import pandas as pd
 import pytest
-from trees import assert_equal
 
 import jaxmkl
 from jaxmkl.sklearn import MKLClassifier, MKLRegressor, PoolSelector
+from tests.common.trees import assert_equal
 
 SMALL_PROGRAMS = True
 LEARNER = jaxmkl.raker(jaxmkl.Gaussian([0.5, 2.0]), num_features=5)

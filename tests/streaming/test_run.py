@@ -20,7 +20,6 @@ from played import (
     run,
     spoiled,
 )
-from trees import assert_close, assert_equal, everything, scan
 
 import jaxmkl
 from jaxmkl import _learner, streaming, updates, wrappers
@@ -28,6 +27,7 @@ from jaxmkl.features import FourierFeatures
 from jaxmkl.mkl import MKL
 from jaxmkl.models import FeatureModels
 from jaxmkl.recipes.random_features import amkl, raker
+from tests.common.trees import assert_close, assert_equal, everything, scan
 
 # --- run: what it takes --------------------------------------------------------------------------
 

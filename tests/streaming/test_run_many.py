@@ -23,9 +23,9 @@ from played import (
     run,
     spoiled,
 )
-from trees import assert_equal, everything, plain, row_of
 
 from jaxmkl import streaming
+from tests.common.trees import assert_equal, everything, plain, row_of
 
 SMALL_PROGRAMS = True
 X0, y0 = data()

@@ -6,12 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from trees import assert_close, assert_equal, plain
 
 import jaxmkl
 from jaxmkl.features import FourierFeatures
 from jaxmkl.models import FeatureModels, LikelihoodModels, MetricModels, TreeModels
 from jaxmkl.updates import OGD, RLS
+from tests.common.trees import assert_close, assert_equal, plain
 
 SMALL_PROGRAMS = True
 

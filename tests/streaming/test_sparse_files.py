@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import scipy.sparse
 from sparse_stream import KERNELS, NUM_EXAMPLES, blocks, csr, data, run, with_entry
-from trees import assert_equal
 
 from jaxmkl import streaming
 from jaxmkl.recipes.random_features import raker
 from jaxmkl.tables import _table, read
+from tests.common.trees import assert_equal
 
 SMALL_PROGRAMS = True
 

@@ -28,11 +28,11 @@ from sparse_stream import (
     run,
     with_entry,
 )
-from trees import assert_equal, everything
 
 import jaxmkl
 from jaxmkl import streaming, wrappers
 from jaxmkl.recipes.random_features import raker
+from tests.common.trees import assert_equal, everything
 
 SMALL_PROGRAMS = True
 

@@ -3,11 +3,11 @@
 import jax
 import numpy as np
 import pytest
-from trees import assert_equal
 
 import jaxmkl
 from jaxmkl.labels import class_numbers, labels
 from jaxmkl.streaming import Stream
+from tests.common.trees import assert_equal
 
 SMALL_PROGRAMS = True
 KERNELS = jaxmkl.Gaussian([0.5, 2.0])

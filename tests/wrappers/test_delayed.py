@@ -5,12 +5,12 @@ import functools
 import jax
 import numpy as np
 import pytest
-from marks import quick
-from trees import assert_equal, plain, scan
 
 import jaxmkl
 from jaxmkl import features, models, query, updates
 from jaxmkl.wrappers import delayed, lagged, predictive, probabilities
+from tests.common.marks import quick
+from tests.common.trees import assert_equal, plain, scan
 
 SMALL_PROGRAMS = True
 NUM_EXAMPLES, NUM_INPUTS = 40, 2

@@ -3,10 +3,10 @@
 import jax
 import numpy as np
 import pytest
-from trees import assert_equal, begin, plain, scan
 
 import jaxmkl
 from jaxmkl.wrappers import Intervals, intervals, scaled_targets
+from tests.common.trees import assert_equal, begin, plain, scan
 
 SMALL_PROGRAMS = True
 KERNELS = jaxmkl.Gaussian((0.5, 2.0))

@@ -6,13 +6,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from marks import long
-from trees import assert_equal, begin, scan
 from uneven_stream import NUM_EXAMPLES, NUM_INPUTS, data
 
 import jaxmkl
 from jaxmkl import _learner, wrappers
 from jaxmkl.recipes import random_features
+from tests.common.marks import long
+from tests.common.trees import assert_equal, begin, scan
 
 SMALL_PROGRAMS = True
 

@@ -5,11 +5,11 @@ import functools
 import jax
 import numpy as np
 import pytest
-from trees import assert_equal, scan
 
 import jaxmkl
 from jaxmkl import query, wrappers
 from jaxmkl.wrappers import lagged
+from tests.common.trees import assert_equal, scan
 
 SMALL_PROGRAMS = True
 NUM_EXAMPLES, NUM_INPUTS = 40, 2

@@ -3,13 +3,13 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from marks import long
-from trees import begin, scan
 
 import jaxmkl
 from jaxmkl.reservoir import Reservoir
 from jaxmkl.testing import check_learner
 from jaxmkl.wrappers import RunningMoments, learned_metric, scaled
+from tests.common.marks import long
+from tests.common.trees import begin, scan
 
 SMALL_PROGRAMS = True
 

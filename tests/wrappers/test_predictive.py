@@ -4,14 +4,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from marks import long
 from scipy import stats
 from sklearn import datasets
-from trees import begin, plain, scan
 
 import jaxmkl
 from jaxmkl.wrappers import intervals, predictive, scaled_targets
 from jaxmkl.wrappers.predictive import DEGREES
+from tests.common.marks import long
+from tests.common.trees import begin, plain, scan
 
 SMALL_PROGRAMS = True
 NU = np.asarray(DEGREES)

@@ -3,11 +3,11 @@
 import jax
 import numpy as np
 import pytest
-from marks import quick
-from trees import begin, scan
 
 import jaxmkl
 from jaxmkl.wrappers import probabilities
+from tests.common.marks import quick
+from tests.common.trees import begin, scan
 
 SMALL_PROGRAMS = True
 

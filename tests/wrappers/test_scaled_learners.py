@@ -5,14 +5,14 @@ import functools
 import jax
 import numpy as np
 import pytest
-from marks import long
-from trees import assert_close, assert_equal, begin, scan
 from uneven_stream import NUM_EXAMPLES, NUM_INPUTS, data
 
 import jaxmkl
 from jaxmkl import streaming, wrappers
 from jaxmkl._moments import Moments
 from jaxmkl.recipes import random_features
+from tests.common.marks import long
+from tests.common.trees import assert_close, assert_equal, begin, scan
 
 SMALL_PROGRAMS = True
 

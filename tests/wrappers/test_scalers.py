@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import stats
-from trees import assert_equal
 
 from jaxmkl import wrappers
 from jaxmkl._checks import input_bound
+from tests.common.trees import assert_equal
 
 SMALL_PROGRAMS = True
 

@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from trees import scan
 
 import jaxmkl
 from jaxmkl.wrappers import scaled_targets
+from tests.common.trees import scan
 
 SMALL_PROGRAMS = True
 KERNELS = jaxmkl.Gaussian((0.5, 2.0))

@@ -1,0 +1,183 @@
+"""The memory of a composed learner: what banks that learn their kernels are given, and when."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxmkl
+from jaxmkl import pytree
+from jaxmkl.models import Bank, FeatureModels, LikelihoodModels, MetricModels, TreeModels
+from jaxmkl.reservoir import Renewal, Reservoir
+from tests.common.trees import assert_close, assert_equal, begin, plain, scan
+
+SMALL_PROGRAMS = True
+
+
+@pytree.dataclass
+class Mean(Bank):
+    """A model that is the mean label in its sample of the memory, and counts its renewals."""
+
+    first: int = pytree.count(default=8)
+    sample: int = pytree.count(default=100)
+    num_models = 1
+    all_rules = ()
+
+    def init(self, key, num_inputs, dtype, num_outputs=None):
+        zero = jnp.zeros((), dtype)
+        return {
+            "mean": zero,
+            "inputs": jnp.zeros(num_inputs, dtype),
+            "rounds": zero,
+            "drawn": zero,
+        }
+
+    def encode(self, state, X, round, keys):
+        return X
+
+    def predict(self, state, code):
+        return state["mean"][None], ()
+
+    def update(self, state, code, aux, feedback):
+        return state
+
+    def renewed(self, state, renewal):
+        given = renewal.sample(self.sample)
+        dtype = given.y.dtype
+        return {
+            "mean": jnp.sum(given.y) / jnp.maximum(jnp.sum(given.known), 1).astype(dtype),
+            "inputs": jnp.sum(given.X, axis=0),
+            "rounds": state["rounds"] + given.round.astype(dtype),
+            "drawn": jax.random.uniform(given.key, (), dtype),
+        }
+
+
+def stream():
+    """Some labels are missing, and one example is refused."""
+    draws = np.random.default_rng(3)
+    X, y = draws.normal(size=(40, 2)).astype(np.float32), draws.normal(size=40).astype(np.float32)
+    y[draws.random(40) < 0.3] = np.nan
+    X[5, 1] = np.nan
+    return X, y
+
+
+@pytest.mark.parametrize("aggregate", ["all", "drawn"])
+def test_banks_are_renewed_from_the_labelled_examples_so_far(aggregate):
+    """Also where a model is drawn each round, and others do not learn."""
+    X, y = stream()
+    known = np.isfinite(y) & np.isfinite(X).all(axis=1)
+    given = (
+        jaxmkl.aggregate.Uniform()
+        if aggregate == "all"
+        else jaxmkl.aggregate.DrawOne(1.0, cost="loss")
+    )
+    learner = jaxmkl.MKL((Mean(), Mean(16)), given)
+    assert learner.memory.size == 100
+    state, _ = scan(learner, begin(learner), X, y)
+    wanted, inputs = y[:32][known[:32]].mean(), X[:32][known[:32]].sum(axis=0)
+    for own, rounds in zip(state.models, (8 + 16 + 32, 16 + 32), strict=True):
+        np.testing.assert_allclose(own["mean"], wanted, rtol=1e-5)
+        np.testing.assert_allclose(own["inputs"], inputs, rtol=1e-4)
+        assert own["rounds"] == rounds
+    assert state.models[0]["drawn"] != state.models[1]["drawn"]  # each has its own key
+    assert state.memory.num_examples == known.sum()
+    np.testing.assert_array_equal(state.memory.y[: known.sum()], y[known])
+
+
+@pytest.mark.slow
+def test_a_run_cut_at_a_renewal_renews_once():
+    X, y = np.ones((40, 2), np.float32), np.arange(40.0, dtype=np.float32)
+    learner = jaxmkl.MKL(Mean())
+    start = learner.init(jax.random.key(0), 2)
+    whole, _ = jaxmkl.run(learner, start, X, y)
+    state = start
+    for some in (slice(0, 16), slice(16, 17), slice(17, 40)):
+        state, _ = jaxmkl.run(learner, state, X[some], y[some])
+    assert_equal(state, whole)
+    assert state.models[0]["rounds"] == 8 + 16 + 32
+
+
+@jax.jit
+def sampled(renewal):
+    return [renewal.sample(size) for size in (3, 8, 11)]
+
+
+@pytest.mark.parametrize("number", [0, 2, 5, 8])
+def test_a_sample_is_even_and_has_no_example_twice(number):
+    y = np.arange(1.0, 9.0, dtype=np.float32)
+    known = np.arange(8) < number
+    y = np.where(known, y, 0)
+    at = jnp.asarray(number)
+    for some in plain(sampled(Renewal(y[:, None], y, at, at, at, jax.random.key(0)))):
+        size, here = len(some.y), np.asarray(some.known)
+        held = some.y[here]
+        assert len(set(held)) == len(held) == min(size, number)
+        np.testing.assert_array_equal(np.sort(here)[::-1], here)  # known ones first
+        np.testing.assert_array_equal(some.X[:, 0], some.y)
+        assert (some.y[~here] == 0).all()
+        if number > size:
+            assert np.ptp(np.diff(held)) <= 1
+
+
+def test_the_memory_has_room_for_the_bank_that_looks_at_the_most():
+    inside = FeatureModels(jaxmkl.Gaussian(1.0), jaxmkl.updates.RLS(0.1))
+    banks = inside, MetricModels(inside, sample=30), TreeModels(sample=70)
+    assert jaxmkl.MKL(banks).memory.size == 70
+    assert jaxmkl.MKL(inside).memory is None
+    own = Reservoir(50, latest=20)
+    assert jaxmkl.MKL(banks, memory=own).memory is own
+    assert jaxmkl.expert_mkl().memory.size == 4000
+    assert jaxmkl.raker().memory is None
+
+
+def test_a_memory_has_one_home():
+    inside, own = FeatureModels(jaxmkl.Gaussian(1.0)), Reservoir(50)
+    wanted = r"reservoir must be left out: the memory is the learner's, as MKL\(..., memory=Res"
+    for make in (MetricModels, LikelihoodModels):
+        with pytest.raises(ValueError, match=f"{make.__name__}: {wanted}"):
+            make(inside, reservoir=own)
+    with pytest.raises(ValueError, match=f"TreeModels: {wanted}"):
+        TreeModels(reservoir=own)
+    with pytest.raises(ValueError, match="sample must be an integer of at least 1; got Reservoir"):
+        MetricModels(inside, "full", own)
+    with pytest.raises(ValueError, match="memory must be None, as no bank of models learns its k"):
+        jaxmkl.MKL(inside, memory=own)
+    with pytest.raises(ValueError, match="memory must be a reservoir, as"):
+        jaxmkl.MKL(TreeModels(), memory=500)
+
+
+def in_segments(make, X, y, lengths):
+    """What drivers make of it, in their segments, and one program of all rounds."""
+    learner = make()
+    start = learner.init(jax.random.key(0), X.shape[1])
+    state, outputs = start, []
+    for a, b in zip(np.cumsum([0, *lengths]), np.cumsum(lengths), strict=False):
+        state, recorded = jaxmkl.run(learner, state, X[a:b], y[a:b])
+        outputs.append(recorded)
+    traced = jax.jit(lambda start: jaxmkl.run(learner, start, X, y))(start)
+    return (state, jax.tree.map(lambda *leaves: np.concatenate(leaves), *outputs)), traced
+
+
+AROUND = {
+    "by itself": lambda: jaxmkl.MKL((Mean(), Mean(12))),
+    "scaled, with lags": lambda: jaxmkl.wrappers.lagged(
+        jaxmkl.scaled(jaxmkl.MKL(Mean()), jaxmkl.wrappers.RunningMoments()), 2
+    ),
+    "one of each class": lambda: jaxmkl.wrappers.one_vs_rest(
+        jaxmkl.MKL(Mean(), task="classification"), 3
+    ),
+    "late": lambda: jaxmkl.wrappers.delayed(jaxmkl.MKL(Mean()), 3),
+    "under a metric": lambda: jaxmkl.wrappers.learned_metric(jaxmkl.MKL(Mean()), first=16),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", AROUND)
+def test_renewals_between_segments_are_those_of_a_trace(name):
+    """Also where some labels are missing, and a run is cut amid a block and at a renewal."""
+    X, y = stream()
+    X, y = np.nan_to_num(np.tile(X, (3, 1))), np.tile(np.where(np.isnan(y), 0, y), 3)
+    if name == "one of each class":
+        y = np.digitize(y, (-0.5, 0.5)).astype(np.float32)
+    apart, traced = in_segments(AROUND[name], X, y, (3, 29, 1, 63, 24))
+    assert_close(apart, traced, 1e-5)

@@ -1,0 +1,100 @@
+"""Rooms of the house: imports point down, and what is private to a package stays inside it."""
+
+import ast
+import functools
+import graphlib
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FILES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for folder in ("jaxmkl", "experiments")
+    for path in (ROOT / folder).rglob("*.py")
+}
+#: What each room must not import.
+ABOVE = {
+    "jaxmkl.evaluate": ("jaxmkl.cli", "jaxmkl.sklearn", "jaxmkl.tables", "experiments"),
+    "jaxmkl.tables": ("jaxmkl.cli", "jaxmkl.sklearn", "experiments"),
+    "jaxmkl.sklearn": ("jaxmkl.cli", "experiments"),
+    "jaxmkl.cli": ("jaxmkl.sklearn", "experiments"),
+    "experiments": ("jaxmkl.cli",),
+}
+
+
+def within(name, package):
+    return name == package or name.startswith(f"{package}.")
+
+
+@functools.cache
+def imported(module):
+    """Full names of all that a module imports."""
+    path, found = FILES[module], set()
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) + 1 - node.level]
+            source = (
+                ".".join([*above, *filter(None, [node.module])]) if node.level else node.module
+            )
+            found |= {f"{source}.{alias.name}" for alias in node.names}
+    return found
+
+
+def file_of(name):
+    """The module of ours that has a name, or None."""
+    return next((name for name in (name, name.rpartition(".")[0]) if name in FILES), None)
+
+
+@pytest.mark.parametrize("room", ABOVE)
+def test_imports_point_down(room):
+    upward = {
+        (module, name)
+        for module in FILES
+        if within(module, room)
+        for name in imported(module)
+        if any(within(name, above) for above in ABOVE[room])
+    }
+    assert not upward
+
+
+def test_no_files_import_each_other_in_a_circle():
+    """Nor for a type alone, or inside a function."""
+    needed = {module: {file_of(name) for name in imported(module)} - {None} for module in FILES}
+    graphlib.TopologicalSorter(needed).prepare()  # CycleError names the circle
+
+
+def test_what_is_private_is_imported_by_its_own_package_alone():
+    entered = set()
+    for module in FILES:
+        for name in imported(module):
+            parts = name.split(".")
+            hidden = (i for i, part in enumerate(parts) if re.match("_(?!_)", part))
+            owner = ".".join(parts[: next(hidden, 0)])
+            if parts[0] in ("jaxmkl", "experiments") and owner and not within(module, owner):
+                entered.add(f"{module} imports {name}")
+    assert not entered
+
+
+def test_tests_lie_in_folders_that_name_the_rooms():
+    """``core`` is for the modules at the root of ``jaxmkl``, ``estimators`` for its sklearn."""
+    rooms = {path.parent.name for path in (ROOT / "jaxmkl").glob("*/__init__.py")}
+    others = {"core", "estimators", "experiments", "contract", "house", "oracles", "common"}
+    files = {path.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("*.py")}
+    assert {path.name for path in files if len(path.parts) == 1} == {"conftest.py"}
+    assert {path.parts[0] for path in files if len(path.parts) > 1} <= rooms | others
+    assert not [path for path in files if path.match("common/test_*.py")]
+
+
+def test_the_first_ten_minutes_are_short_and_linked():
+    pages = sorted((ROOT / "jaxmkl/guide").glob("first_*.py"))
+    assert len(pages) == 4
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert len(readme.splitlines()) <= 150
+    for page in pages:
+        assert f"({page.relative_to(ROOT).as_posix()})" in readme
+        assert len(page.read_text("utf-8").splitlines()) <= 40
