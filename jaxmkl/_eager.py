@@ -12,6 +12,7 @@ import numpy as np
 from jaxmkl._checks import real_array
 from jaxmkl._devices import is_spread, on_accelerator
 from jaxmkl._programs import Kept
+from jaxmkl._renewals import renewals_of
 from jaxmkl._types import PyTree
 
 # Rows that are predicted together, always as many, so that none depends on the others: on a CPU,
@@ -28,18 +29,52 @@ def compiled(method: M) -> M:
     Examples come as arrays of the state's dtype, whatever they are given as. Where anything is
     traced, or is no array or number, the method is called as it is.
     """
-    program = Kept(method, inside=method, quickly=0)
-    names = list(inspect.signature(method).parameters)[1:]
+    program, given_to = Kept(method, inside=method, quickly=0), _given_to(method)
 
     @functools.wraps(method)
-    def called(self: Any, *given: Any, **named: Any) -> Any:
-        if named or len(given) != len(names):
-            given = inspect.signature(method).bind(self, *given, **named).args[1:]
-        state, *examples = given
-        ready = (as_known(self, state, *one) for one in zip(names[1:], examples, strict=True))
-        return program(self, state, *ready)
+    def called(*given: Any, **named: Any) -> Any:
+        return program(*given_to(given, named))
 
     return cast(M, called)
+
+
+def compiled_round(method: M) -> M:
+    """Compile a method that plays one round likewise, apart from renewals of kernels.
+
+    These are programs of their own, called after the rounds in which they are due
+    (:mod:`jaxmkl._renewals`). So of learners that have any a round waits for the one before.
+    """
+    program, given_to = Kept(method, inside=lambda *_: None, quickly=0), _given_to(method)
+
+    @functools.wraps(method)
+    def called(*given: Any, **named: Any) -> Any:
+        self, state, *examples = given_to(given, named)
+        apart = renewals_of(self)
+        played = program(self if apart is None else apart.rounds, state, *examples)
+        if played is None:  # something is traced
+            return method(self, state, *examples)
+        if apart is None:
+            return played
+        after, *output = played if isinstance(played, tuple) else (played,)
+        after = apart.renewed(after, int(state.round) + 1)
+        return (after, *output) if output else after
+
+    return cast(M, called)
+
+
+def _given_to(method: Callable) -> Callable[[tuple, dict], tuple]:
+    """Make a function of what a method of learners is given: all of it in order, as known."""
+    signature = inspect.signature(method)
+    names = list(signature.parameters)[2:]
+
+    def given_to(given: tuple, named: dict[str, Any]) -> tuple:
+        if named or len(given) != len(names) + 2:
+            given = signature.bind(*given, **named).args
+        self, state, *examples = given
+        ready = (as_known(self, state, *one) for one in zip(names, examples, strict=True))
+        return self, state, *ready
+
+    return given_to
 
 
 def as_known(learner: Any, state: PyTree, name: str, value: Any) -> Any:

@@ -36,7 +36,7 @@ from jax.typing import ArrayLike, DTypeLike
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import or_zero, take
 from jaxmkl._checks import as_array, check_state
-from jaxmkl._eager import compiled, in_tiles
+from jaxmkl._eager import compiled, compiled_round, in_tiles
 from jaxmkl._ranges import refuse_out_of_range, reported
 from jaxmkl._types import Inputs, PyTree
 from jaxmkl.distributions import StudentMixture
@@ -309,13 +309,13 @@ class Learner(abc.ABC):
         state = self.receive_label(state, asked)
         return self.close(self.update_code(state, code, aux, y, asked, present), codes)
 
-    @compiled
+    @compiled_round
     def update(self, state: PyTree, x: ArrayLike, y: ArrayLike) -> PyTree:
         """The next state after the label ``y`` of ``x`` arrived; compiled at the first call."""
         y = self._label(state, y)
         return reported(self, state, self._updated(state, state, x, y, True))
 
-    @compiled
+    @compiled_round
     def skip(self, state: PyTree, x: Array) -> PyTree:
         """The next state when the label of ``x`` was not asked for; compiled likewise."""
         none = self._label(state, np.zeros(self._label_shape))
@@ -362,7 +362,7 @@ class Learner(abc.ABC):
 
         return state, left._replace(loss=jax.vmap(one)(left.prediction, y))
 
-    @compiled
+    @compiled_round
     def step(self, state: PyTree, example: tuple[Array, Array]) -> tuple[PyTree, Output]:
         """One round on an example ``(x, y)``, to be scanned over a stream.
 

@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import Jaxpr, subjaxprs
+from jax.extend.core import Jaxpr, Var, jaxpr_as_fun, subjaxprs
+from jax.sharding import SingleDeviceSharding
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._host import Evaluated
@@ -155,6 +157,43 @@ def _options_to_compile_quickly() -> dict[str, Any] | None:
     return _QUICKLY
 
 
+def _forwarding(traced: Any, name: str, options: dict[str, Any] | None) -> Callable:
+    """A traced program, compiled, whose results that are arguments are not copied.
+
+    Of a state an update leaves much as it was, and XLA would write all of it again.
+    """
+    arguments, results = traced.jaxpr.jaxpr.invars, traced.jaxpr.jaxpr.outvars
+    places = {variable: place for place, variable in enumerate(arguments)}
+    given = [places.get(one) if isinstance(one, Var) else None for one in results]
+    whole = jaxpr_as_fun(traced.jaxpr)
+
+    def rest(*leaves: Any) -> list:
+        return [one for one, place in zip(whole(*leaves), given, strict=True) if place is None]
+
+    rest.__name__ = name  # for jax.log_compiles
+    program = jax.jit(rest, compiler_options=options)
+    structure = jax.tree.structure(traced.out_info)
+
+    new = [at for at, place in enumerate(given) if place is None]
+
+    def call(*leaves: Any) -> PyTree:
+        made = program(*leaves)
+        home = made[0].sharding if made else None
+        found = [None if place is None else _at_home(leaves[place], home) for place in given]
+        for at, one in zip(new, made, strict=True):
+            found[at] = one
+        return jax.tree.unflatten(structure, found)
+
+    return call
+
+
+def _at_home(leaf: Any, home: Any) -> jax.Array:
+    """An argument as a result: an array where the others are, if these are on one device."""
+    array = leaf if isinstance(leaf, jax.Array) else jnp.asarray(leaf)
+    elsewhere = isinstance(home, SingleDeviceSharding) and array.sharding != home
+    return jax.device_put(array, home) if elsewhere else array
+
+
 class Kept:
     """A pure function, compiled for each kind of arguments and kept as the process allows it.
 
@@ -203,13 +242,10 @@ class Kept:
         if self._on_host:
             return Evaluated(of_leaves)
         options = _options_to_compile_quickly() if self._quickly is not None else None
-        if options is None:
-            return jax.jit(of_leaves)
-        # a large program is traced once for this and its call, a small one again
-        quick = jax.jit(of_leaves, compiler_options=options)
-        if self._quickly and num_operations(quick.trace(*leaves).jaxpr.jaxpr) < self._quickly:
-            return jax.jit(of_leaves)
-        return quick
+        traced = jax.jit(of_leaves).trace(*leaves)
+        if self._quickly and num_operations(traced.jaxpr.jaxpr) < self._quickly:
+            options = None
+        return _forwarding(traced, function.__name__, options)
 
     def clear_cache(self) -> None:
         """Let go of the function's programs."""

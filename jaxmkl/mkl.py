@@ -44,12 +44,13 @@ from jaxmkl._algorithm import Algorithm, State
 from jaxmkl._blocks import common_period, rounds_of, uniform
 from jaxmkl._feedback import Feedback
 from jaxmkl._noise import Noise
+from jaxmkl._renewals import Renewals, renewals_of
 from jaxmkl._types import PyTree
 from jaxmkl.aggregate import Aggregate, Combination, Hedge
 from jaxmkl.aggregate.base import Penalized, sign_kept
 from jaxmkl.losses import Loss, Squared, loss_field
 from jaxmkl.models import Bank
-from jaxmkl.models.renewals import as_seen_by, renewed_if
+from jaxmkl.models.renewals import apart, as_seen_by, renewed_if
 from jaxmkl.query import All as AskAll
 from jaxmkl.query import Forecast, Query
 from jaxmkl.reservoir import Reservoir, ReservoirState
@@ -489,3 +490,22 @@ class MKL(Algorithm):
             return MKLInfo(weights, number, None, None)
         support, overflow = zip(*found, strict=True)
         return MKLInfo(weights, number, jnp.concatenate(support), sum(overflow[1:], overflow[0]))
+
+
+@pytree.dataclass
+class _Between(MKL):
+    """A composed learner between two renewals, which are left to whoever calls it."""
+
+    def _renewed(self, state: MKLState, ended: jax.Array) -> MKLState:
+        return state
+
+
+_Between.__name__ = MKL.__name__  # in messages
+
+
+@renewals_of.register
+def _(learner: MKL) -> Renewals | None:
+    if type(learner) is not MKL or learner.memory is None:
+        return None
+    rounds = pytree.from_fields(_Between, vars(learner))
+    return apart(rounds, learner.models, learner.memory, MKLState)

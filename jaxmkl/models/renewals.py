@@ -1,6 +1,8 @@
 """Renewals of banks that learn their kernels, amid the rounds of a learner and apart from them."""
 
+from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +11,7 @@ from jax.custom_derivatives import zero_from_primal
 
 from jaxmkl._blocks import largest_of_runs, of_each
 from jaxmkl._programs import Kept
+from jaxmkl._renewals import Renewals
 from jaxmkl._types import PyTree
 from jaxmkl.models.bank import Bank
 from jaxmkl.reservoir import Renewal, Reservoir, ReservoirState
@@ -32,6 +35,45 @@ def renew(
 def as_seen_by(renewal: Renewal, place: int) -> Renewal:
     """As the bank at a place sees it, with draws of its own."""
     return renewal._replace(place=jnp.asarray(place, jnp.int32))
+
+
+def apart(rounds: Any, banks: Sequence[Bank], memory: Reservoir, kind: type) -> Renewals:
+    """The renewals of banks from a memory.
+
+    Args:
+      rounds: the learner without them.
+      kind: the class of states that have those of the banks and of the memory; they may lie
+        within states of wrappers.
+    """
+    learning = [(i, bank) for i, bank in enumerate(banks) if bank.first is not None]
+
+    def is_own(part: Any) -> bool:
+        return isinstance(part, kind)
+
+    def renewed(state: PyTree, round: int) -> PyTree:
+        due = [(i, bank) for i, bank in learning if bool(bank.renews(round))]
+        if not due:
+            return state
+        own = next(filter(is_own, jax.tree.leaves(state, is_leaf=is_own)))
+        models = list(own.models)
+        for i, bank in due:
+            models[i] = renew(bank, models[i], memory, own.memory, own.round, i)
+        after = own.replace(models=tuple(models))
+        return jax.tree.map(lambda p: after if is_own(p) else p, state, is_leaf=is_own)
+
+    def after(round: int) -> int:
+        return min(_next(bank, round) for _, bank in learning)
+
+    return Renewals(rounds, after, renewed)
+
+
+def _next(bank: Bank, round: int) -> int:
+    """The first round after this one in which a bank is renewed."""
+    first: Any = bank.first
+    starts = first, (3 * first // 2 if first % 2 == 0 else 3 * first)
+    rounds = sorted(start << k for start in starts for k in range(31))
+    later = (at for at in rounds if at > round and bool(bank.renews(at)))
+    return next(later, 2**31)
 
 
 @jax.custom_jvp

@@ -16,10 +16,10 @@ from jaxmkl._devices import device_of, is_spread, left_to_xla, on_accelerator, w
 from jaxmkl._learner import Learner, Output
 from jaxmkl._programs import LARGE, Kept, num_operations
 from jaxmkl._ranges import reported
+from jaxmkl._renewals import Renewals, renewals_of
 from jaxmkl._types import Inputs, Labels, PyTree
 from jaxmkl.streaming import checks
 from jaxmkl.streaming._carry import FewArrays, scan_in_few_arrays
-from jaxmkl.streaming._renewals import Renewals
 from jaxmkl.streaming.sparse import SparseRows
 from jaxmkl.wrappers.delayed import delayed
 
@@ -243,7 +243,7 @@ def in_segments(
       room: how many a segment has at most.
       axis: of records, that of the rounds.
     """
-    renewals = None if begun is None else Renewals.of(learner)
+    renewals = None if begun is None else renewals_of(learner)
     playing, round = renewals.rounds if renewals else learner, begun or 0
     at, parts, lengths = 0, [], []
     while at < length:

@@ -12,6 +12,7 @@ from jaxmkl import _pytree as pytree
 from jaxmkl._algorithm import State
 from jaxmkl._blocks import or_zero, take
 from jaxmkl._learner import Learner, Prediction
+from jaxmkl._renewals import Renewals, renewals_of
 from jaxmkl._types import Number, PyTree
 
 
@@ -94,6 +95,15 @@ class Wrapper(Learner):
     def fit_block_size(self, block_size: int) -> int:
         """As the inner learner can do, and dividing the wrapper's own period, if it has one."""
         return self.learner.fit_block_size(super().fit_block_size(block_size))
+
+
+@renewals_of.register
+def _(learner: Wrapper) -> Renewals | None:
+    inside = renewals_of(learner.learner) if learner.keeps_rounds else None
+    if inside is None:
+        return None
+    rounds = pytree.from_fields(type(learner), vars(learner) | {"learner": inside.rounds})
+    return inside._replace(rounds=rounds)
 
 
 def layers(learner: Learner) -> Iterator[Any]:

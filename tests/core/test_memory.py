@@ -7,6 +7,7 @@ import pytest
 
 import jaxmkl
 from jaxmkl import pytree
+from jaxmkl._renewals import renewals_of
 from jaxmkl.models import Bank, FeatureModels, LikelihoodModels, MetricModels, TreeModels
 from jaxmkl.reservoir import Renewal, Reservoir
 from tests.common.trees import assert_close, assert_equal, begin, plain, scan
@@ -181,3 +182,45 @@ def test_renewals_between_segments_are_those_of_a_trace(name):
         y = np.digitize(y, (-0.5, 0.5)).astype(np.float32)
     apart, traced = in_segments(AROUND[name], X, y, (3, 29, 1, 63, 24))
     assert_close(apart, traced, 1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["by itself", "scaled, with lags", "late"])
+def test_rounds_one_by_one_are_renewed_apart_too(name, caplog):
+    """A ``step`` compiles its rounds without renewals, and ``update`` and ``skip`` renew, too."""
+    X, y = stream()
+    X, y = np.nan_to_num(X[:40]), np.where(np.isnan(y), 0, y)[:40]
+    learner = AROUND[name]()
+    state = start = learner.init(jax.random.key(0), X.shape[1])
+    values = []
+    for x, label in zip(X[:20], y, strict=False):
+        state, output = learner.step(state, (x, label))
+        values.append(output.prediction)
+    for x, label in zip(X[20:], y[20:], strict=True):
+        values.append(learner.predict(state, x).value)
+        state = learner.update(state, x, label)
+    traced, outputs = jax.jit(lambda start: jax.lax.scan(learner.step, start, (X, y)))(start)
+    assert_close((state, np.stack(values)), (traced, outputs.prediction), 1e-5)
+    skipped = learner.skip(state, X[0])
+    assert_close(skipped, jax.jit(learner.skip)(state, X[0]), 1e-5)
+
+
+def test_a_trace_of_one_round_renews_amid_it():
+    """Whatever is traced: the example alone, the state, or the learner."""
+    learner = jaxmkl.MKL(Mean())
+    state = learner.init(jax.random.key(0), 2)
+    first = learner.models[0].first
+    for _ in range(first - 1):
+        state = learner.update(state, jnp.ones(2), 1.0)
+    ways = [
+        learner.update(state, np.ones(2), 1.0),
+        jax.jit(lambda x: learner.update(state, x, 1.0))(np.ones(2)),
+        jax.jit(lambda state: learner.update(state, np.ones(2), 1.0))(state),
+        jax.jit(lambda learner: learner.update(state, np.ones(2), 1.0))(learner),
+    ]
+    for other in ways[1:]:
+        assert_close(ways[0].models, other.models, 1e-6)
+    assert int(ways[0].round) == first
+    not_renewed = renewals_of(learner).rounds.update(state, np.ones(2), 1.0)
+    pairs = zip(*map(jax.tree.leaves, (ways[0].models, not_renewed.models)), strict=True)
+    assert any(np.any(np.asarray(a) != b) for a, b in pairs)

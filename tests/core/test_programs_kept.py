@@ -5,6 +5,7 @@ import logging
 import threading
 import weakref
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -101,6 +102,27 @@ def test_a_trace_takes_the_function_as_it_is():
     assert jax.jit(double)(2.0) == 4.0
     assert double.num_programs() == 0
     assert set(shapes) == {((), 1)}
+
+
+def test_results_that_are_arguments_are_not_copied():
+    """Of what a state leaves as it was nothing is written; numbers become arrays."""
+
+    def step(state, x):
+        return {**state, "sum": state["sum"] + x, "twice": state["kept"]}, x
+
+    program = Kept(step)
+    state = {"kept": jnp.arange(1000.0), "sum": jnp.float32(0), "host": np.ones(3), "one": 2.0}
+    after, x = program(state, np.float32(3))
+    place = state["kept"].unsafe_buffer_pointer()
+    assert after["kept"].unsafe_buffer_pointer() == after["twice"].unsafe_buffer_pointer() == place
+    wanted = jax.jit(step)(state, np.float32(3))
+    chex.assert_trees_all_equal((after, x), wanted)
+    chex.assert_trees_all_equal_dtypes((after, x), wanted)
+    assert all(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves((after, x)))
+    again, _ = program(after, jnp.float32(1))
+    assert float(again["sum"]) == 4
+    nothing_new = Kept(lambda a, b: (b, a))
+    assert [leaf.tolist() for leaf in nothing_new(jnp.ones(2), np.zeros(1))] == [[0], [1, 1]]
 
 
 def test_errors_are_kept_by_nobody():
