@@ -1,6 +1,7 @@
 """Scaled targets: against NumPy, equivariant, deaf to outliers where asked to be."""
 
 import functools
+from contextlib import nullcontext
 
 import jax
 import jax.numpy as jnp
@@ -133,7 +134,13 @@ def test_one_absurd_label_is_forgotten(at):
     learner = scaled_targets(jaxmkl.raker(KERNELS, num_features=10))
     absurd = y.copy()
     absurd[at] = 1e12
-    clean, after = (predictions(learner, X, labels)[1000:] - y[1000:] for labels in (y, absurd))
+    clean = predictions(learner, X, y)[1000:] - y[1000:]
+    # some rounds are as far off as the first label is
+    told = (
+        pytest.warns(RuntimeWarning, match="the mean of the labels") if at == 0 else nullcontext()
+    )
+    with told:
+        after = predictions(learner, X, absurd)[1000:] - y[1000:]
     assert np.mean(after**2) < 3 * np.mean(clean**2)
 
 
