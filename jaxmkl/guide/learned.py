@@ -50,17 +50,6 @@ most below its table. ``--report``, ``--json`` and ``jaxmkl info`` have all of t
 
     jaxmkl run FILE --report page.html
 
-## Around other learners
-
-A metric does not need random features. :func:`jaxmkl.wrappers.learned_metric` learns one for any
-learner, such as those with support vectors. The wrapper has a reservoir of its own. Whenever the
-metric changes, the learner learns these examples again:
-
->>> learner = jaxmkl.wrappers.learned_metric(jaxmkl.kernel_ogd(jaxmkl.Gaussian(2.0)))
->>> state, _ = errors(learner)
->>> int(learner.importances(state).argmax())
-5
-
 ## By gradients or by likelihood
 
 :class:`jaxmkl.models.MetricModels` learns a metric from the gradients of its own models, which say

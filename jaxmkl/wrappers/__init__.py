@@ -1,4 +1,4 @@
-"""Learners around learners: scaling, metrics, label budgets, densities, intervals, late labels.
+"""Learners around learners: scaling, label budgets, densities, intervals, late labels.
 
 A wrapper is a learner like any other: it can be scanned, vmapped, differentiated, saved, and
 wrapped again.
@@ -8,7 +8,6 @@ from jaxmkl.wrappers.delayed import Delayed, delayed
 from jaxmkl.wrappers.intervals import Intervals, intervals
 from jaxmkl.wrappers.label_budget import LabelBudget, label_budget
 from jaxmkl.wrappers.lagged import Lagged, lagged
-from jaxmkl.wrappers.metric import LearnedMetric, learned_metric
 from jaxmkl.wrappers.one_vs_rest import OneVsRest, one_vs_rest
 from jaxmkl.wrappers.predictive import Predictive, predictive
 from jaxmkl.wrappers.probabilities import Probabilities, probabilities
@@ -29,7 +28,6 @@ __all__ = [
     "Intervals",
     "LabelBudget",
     "Lagged",
-    "LearnedMetric",
     "OnBlocks",
     "OneByOne",
     "OneVsRest",
@@ -47,7 +45,6 @@ __all__ = [
     "label_budget",
     "lagged",
     "layers",
-    "learned_metric",
     "one_vs_rest",
     "predictive",
     "probabilities",

@@ -16,7 +16,6 @@ from jaxmkl.cli.labelling.journal import Journal
 from jaxmkl.cli.labelling.learner import asking
 from jaxmkl.cli.labelling.rows import Rows
 from jaxmkl.cli.labelling.session import Labelling
-from jaxmkl.reservoir import Reservoir
 from jaxmkl.sklearn import MKLRegressor
 from jaxmkl.tables import Columns, open_table, source
 from jaxmkl.tables._target import Target
@@ -59,9 +58,6 @@ LEARNERS = {
     "numbers": lambda: around(inside()),
     "numbers, some of the labels": lambda: around(inside(query=jaxmkl.query.Rate(0.3))),
     "numbers, late": lambda: wrappers.delayed(around(inside()), LATE),
-    "numbers, a metric": lambda: wrappers.learned_metric(
-        inside(), reservoir=Reservoir(9), first=16
-    ),
     "numbers, a distribution": lambda: wrappers.intervals(wrappers.predictive(inside())),
     "classes": of_classes,
 }

@@ -94,7 +94,6 @@ WRAPPED = {
     "predictive": lambda: wrappers.predictive(jaxmkl.raker()),
     "probabilities": lambda: wrappers.probabilities(jaxmkl.raker(loss="logistic")),
     "intervals": lambda: wrappers.intervals(jaxmkl.raker()),
-    "learned_metric": lambda: wrappers.learned_metric(jaxmkl.raker()),
     "scaled": lambda: jaxmkl.scaled(jaxmkl.spa(), wrappers.RunningMoments()),
 }
 EVERYTHING = jaxmkl.LEARNERS | WRAPPED

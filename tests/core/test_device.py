@@ -31,7 +31,6 @@ def on_cpu():
 
 LEARNERS = jaxmkl.LEARNERS | {
     "multitask": lambda: jaxmkl.multitask(TASKS, jaxmkl.Gaussian(2.0)),
-    "learned metric": lambda: jaxmkl.wrappers.learned_metric(jaxmkl.raker()),
     "predictive": lambda: jaxmkl.wrappers.predictive(jaxmkl.expert_mkl(banks="fixed")),
 }
 

@@ -168,7 +168,6 @@ AROUND = {
         jaxmkl.MKL(Mean(), task="classification"), 3
     ),
     "late": lambda: jaxmkl.wrappers.delayed(jaxmkl.MKL(Mean()), 3),
-    "under a metric": lambda: jaxmkl.wrappers.learned_metric(jaxmkl.MKL(Mean()), first=16),
 }
 
 

@@ -11,7 +11,6 @@ from accelerator_forms import in_both_forms, plans
 import jaxmkl
 from jaxmkl import aggregate, query, select, wrappers
 from jaxmkl.models import FeatureModels
-from jaxmkl.reservoir import Reservoir
 from jaxmkl.streaming import _engine
 from jaxmkl.updates import OGD, RLS
 from tests.common.marks import long
@@ -44,9 +43,7 @@ LEARNERS = {
     ),
     "within a budget of labels": lambda: jaxmkl.label_budget(fixed(), 60),
     "densities of scaled targets": lambda: wrappers.predictive(wrappers.scaled_targets(fixed())),
-    "intervals under a metric": lambda: wrappers.intervals(
-        wrappers.learned_metric(fixed(), reservoir=Reservoir(32), first=32)
-    ),
+    "intervals": lambda: wrappers.intervals(fixed()),
     "probabilities of scaled inputs": lambda: wrappers.probabilities(
         jaxmkl.scaled(fixed(task="classification"), wrappers.RunningMoments())
     ),
