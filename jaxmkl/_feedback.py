@@ -24,11 +24,6 @@ class Feedback(NamedTuple):
     """Probabilities with which models take their steps (E,), or None for always."""
     chance: Any = None
     """Uniform numbers (E,) that decide on steps taken by chance, or None."""
-    slope: Any = None
-    """L'(f, y) of the learner's prediction f, a number or (K,); 0 where there is no label to learn
-    from. None where the learner does not say it."""
-    weights: Any = None
-    """Weights of the models before the update (E,). None where the learner does not say them."""
     norm: Any = None
     """The squared norms |z|² of the example's features (1, P), for rules on features."""
 
@@ -45,6 +40,6 @@ class Feedback(NamedTuple):
 
     def of_models(self, function: Callable[[jax.Array], jax.Array]) -> "Feedback":
         """The feedback of some models, that a function takes from an array for all of them."""
-        names = "updates", "probability", "chance", "weights"
+        names = "updates", "probability", "chance"
         parts = {name: getattr(self, name) for name in names}
         return self._replace(**jax.tree.map(function, parts))

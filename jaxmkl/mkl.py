@@ -59,6 +59,10 @@ from jaxmkl.updates import Rule
 
 __all__ = ["MKL", "MKLInfo", "MKLState"]
 
+# The subkeys of a round: of the chance by which models take steps, of the aggregate, of the
+# selection, and from the last one on of each bank.
+_CHANCE, _AGGREGATE, _SELECT, _BANKS = range(4)
+
 
 @pytree.dataclass
 class MKLState(State):
@@ -120,8 +124,6 @@ class MKLAux(NamedTuple):
     """The prediction, a number or (K,)."""
     variance: jax.Array | None
     """Its own variance, of the same shape, or None."""
-    weights: jax.Array
-    """Weights of the models (E,)."""
     drawn: jax.Array | None
     """Which models alone take part in the round (E,) or (K, E); None for all."""
     models: tuple
@@ -286,7 +288,7 @@ class MKL(Algorithm):
         E = self.num_models
 
         def drawn(which: int, draw: Callable[[jax.Array], PyTree]) -> PyTree:
-            """Random numbers of each round, by a subkey of its own for each purpose."""
+            """Random numbers of each round, by the subkey of a purpose."""
             return jax.vmap(lambda key: draw(jax.random.fold_in(key, which)))(keys)
 
         by_chance = self.select.random or any(bank.random for bank in self.models)
@@ -296,12 +298,12 @@ class MKL(Algorithm):
             memory = MemoryCode(X, rounds, self.memory.draws(state.memory, rounds))
         return MKLCode(
             models=tuple(
-                bank.encode(own, X, state.round, drawn(3 + i, lambda key: key))
+                bank.encode(own, X, state.round, drawn(_BANKS + i, lambda key: key))
                 for i, (bank, own) in enumerate(self._banks(state))
             ),
-            chance=drawn(0, lambda key: uniform(key, (E,), X.dtype)) if by_chance else None,
-            aggregate=drawn(1, lambda key: self.aggregate.noise(key, E, X.dtype)),
-            select=drawn(2, lambda key: self.select.noise(key, E, X.dtype)),
+            chance=drawn(_CHANCE, lambda key: uniform(key, (E,), X.dtype)) if by_chance else None,
+            aggregate=drawn(_AGGREGATE, lambda key: self.aggregate.noise(key, E, X.dtype)),
+            select=drawn(_SELECT, lambda key: self.select.noise(key, E, X.dtype)),
             memory=memory,
         )
 
@@ -327,7 +329,7 @@ class MKL(Algorithm):
         variance = self._variance(state, code, of_banks, combination)
         noise = None if state.noise is None else state.noise.variance
         forecast = Forecast(value, combination.values, weights, active, variance, noise)
-        aux = MKLAux(value, variance, weights, combination.drawn, of_banks, of_aggregate)
+        aux = MKLAux(value, variance, combination.drawn, of_banks, of_aggregate)
         return forecast, aux
 
     @property
@@ -388,13 +390,7 @@ class MKL(Algorithm):
             # of several outputs: a model that is drawn for one of them
             learns = learns & jnp.any(jnp.atleast_2d(aux.drawn), axis=0)
         probability = self.select.probabilities(state.select, log_weights)
-        feedback = feedback._replace(
-            updates=learns,
-            probability=probability,
-            chance=code.chance,
-            slope=jnp.where(known, self.loss.slope(aux.value, y), 0.0),
-            weights=aux.weights,
-        )
+        feedback = feedback._replace(updates=learns, probability=probability, chance=code.chance)
         judged = feedback.taken() if self.select.judge_sampled else learns
 
         def judge(own: PyTree, aux: PyTree, y: jax.Array, *penalties: jax.Array) -> PyTree:

@@ -98,8 +98,8 @@
   forests, both on the :class:`jaxmkl.reservoir.Reservoir` of the learner. **They are in**
   ``expert_mkl()`` **by default**, which errs less on nearly all streams and costs more;
   ``expert_mkl(banks="fixed")`` is that of 0.2.0, as is ``expert_mkl(kernels)``.
-  :class:`jaxmkl.features.MetricFeatures` are features under a metric. ``importances(state)`` of one
-  says how much each input matters, as do the command's table, report, ``--json`` and ``jaxmkl
+  :class:`jaxmkl.features.MetricFeatures` are features under a metric. ``importances(state)`` says
+  how much each input matters, as do the command's table, report, ``--json`` and ``jaxmkl
   info`` (``help("jaxmkl.guide.learned")``). Of more than 5,000 inputs the command and the
   estimators keep kernels fixed, unless ``banks`` are given.
 - Tables: numbers with a unit ($12.50, 3 €, 5 kg), with blanks or apostrophes between thousands,
