@@ -274,13 +274,7 @@ class Algorithm(HasLoss, Learner):
 
     def update_code(
         self, state: PyTree, code: Code, aux: tuple, y: Array, asked: Array, present: Array
-    ) -> PyTree:
-        return self._updated_code(state, code, aux, y, asked, present)[0]
-
-    def _updated_code(
-        self, state: PyTree, code: Code, aux: tuple, y: Array, asked: Array, present: Array
     ) -> tuple[PyTree, Array]:
-        """The next state, and whether there was a label to learn from."""
         forecast, own = aux
         seen, magnitudes = present & code.usable, state.magnitudes
         # what is too large to be believed is refused like NaN; classes are all believed
@@ -313,7 +307,7 @@ class Algorithm(HasLoss, Learner):
         y, present = self._label(state, y), jnp.asarray(present)
         prediction, aux = self.predict_code(state, code)
         asked = prediction.query & present
-        after, learns = self._updated_code(state, code, aux, y, asked, present)
+        after, learns = self.update_code(state, code, aux, y, asked, present)
         output = self._output(state, prediction, None, asked)
         left = output, aux[0].values, learns, self._since(state)
         return after.replace(nonfinite=state.nonfinite), left

@@ -11,7 +11,7 @@ are four others, which work on codes. A block of examples needs the first and th
 
     encode(state, X)                               -> codes    large matrix products
     predict_code(state, code)                      -> (Prediction, aux)
-    update_code(state, code, aux, y, asked, present) -> state  small: the sequential part
+    update_code(state, code, aux, y, asked, present) -> (state, learned)     small: sequential
     close(state, codes)                            -> state    settles a finished block
 
 The update uses again what the prediction hands to it, ``aux``.
@@ -167,8 +167,11 @@ class Learner(abc.ABC):
     @abc.abstractmethod
     def update_code(
         self, state: PyTree, code: PyTree, aux: PyTree, y: Array, asked: Array, present: Array
-    ) -> PyTree:
-        """The next state. The label is ignored unless it was ``asked`` for."""
+    ) -> tuple[PyTree, Array]:
+        """The next state, and whether the label was learned, or kept to be learned later.
+
+        It is not if the example or its label is refused, or the label was not ``asked`` for.
+        """
 
     @abc.abstractmethod
     def close(self, state: PyTree, codes: PyTree) -> PyTree:
@@ -290,36 +293,18 @@ class Learner(abc.ABC):
         prediction = self.predict(state, x)
         return prediction, self.await_label(state, prediction.query)
 
-    def _updated(
-        self,
-        state: PyTree,
-        then: PyTree,
-        x: ArrayLike,
-        y: Array,
-        asked: ArrayLike,
-        present: ArrayLike = True,
-    ) -> PyTree:
-        """The state after an example that is encoded and predicted as the state ``then`` has it.
-
-        The label ``y`` is as :meth:`_label` reads it.
-        """
-        codes, code = self._encoded(then, x)
-        aux = self.predict_code(then, code)[1]
-        asked, present = jnp.asarray(asked), jnp.asarray(present)
-        state = self.receive_label(state, asked)
-        return self.close(self.update_code(state, code, aux, y, asked, present), codes)
-
     @compiled_round
     def update(self, state: PyTree, x: ArrayLike, y: ArrayLike) -> PyTree:
         """The next state after the label ``y`` of ``x`` arrived; compiled at the first call."""
-        y = self._label(state, y)
-        return reported(self, state, self._updated(state, state, x, y, True))
+        return reported(
+            self, state, learned_late(self, state, state, x, self._label(state, y), True)
+        )
 
     @compiled_round
     def skip(self, state: PyTree, x: Array) -> PyTree:
         """The next state when the label of ``x`` was not asked for; compiled likewise."""
         none = self._label(state, np.zeros(self._label_shape))
-        return reported(self, state, self._updated(state, state, x, none, False))
+        return reported(self, state, learned_late(self, state, state, x, none, False))
 
     def advance(
         self, state: PyTree, code: PyTree, y: Array, present: ArrayLike = True
@@ -330,7 +315,7 @@ class Learner(abc.ABC):
         asked = prediction.query & present
         loss = self._loss(prediction.value, y)
         output = self._output(state, prediction, loss, asked)
-        return self.update_code(state, code, aux, y, asked, present), output
+        return self.update_code(state, code, aux, y, asked, present)[0], output
 
     def _loss(self, value: Array, y: Array) -> Array:
         """The loss that is recorded: NaN without a label, and of an example that is refused."""
@@ -372,6 +357,26 @@ class Learner(abc.ABC):
         codes, code = self._encoded(state, x)
         after, output = self.advance(state, code, y)
         return reported(self, state, self.close(after, codes)), output
+
+
+def learned_late(
+    learner: Learner,
+    state: PyTree,
+    then: PyTree,
+    x: ArrayLike,
+    y: Array,
+    asked: ArrayLike,
+    present: ArrayLike = True,
+) -> PyTree:
+    """The state after an example that is encoded and predicted as the state ``then`` has it.
+
+    The label ``y`` is as learners read it: that of two classes -1 or +1.
+    """
+    codes, code = learner._encoded(then, x)
+    aux = learner.predict_code(then, code)[1]
+    asked, present = jnp.asarray(asked), jnp.asarray(present)
+    state = learner.receive_label(state, asked)
+    return learner.close(learner.update_code(state, code, aux, y, asked, present)[0], codes)
 
 
 def require_learner(owner: object, learner: Any) -> None:

@@ -111,11 +111,16 @@ def _rounds(tree: PyTree, which: np.ndarray) -> PyTree:
 @jax.jit
 def _play(learner: Learner, state: PyTree, x: jax.Array, y: jax.Array) -> tuple:
     """The results of predict and step for one example, and the states after all ways to go on."""
-    code = take(learner.encode(state, x[None]), 0)
+    code, label = take(learner.encode(state, x[None]), 0), learner._label(state, y)
     after = {"update": learner.update(state, x, y), "skip": learner.skip(state, x)}
-    after["padding"] = learner.advance(state, code, y, present=False)[0]
     after["step"], output = learner.step(state, (x, y))
-    return learner.predict(state, x), output, after
+    given, yes = (state, code, learner.predict_code(state, code)[1], label), jnp.ones((), bool)
+    learned = {
+        "asked for": learner.update_code(*given, yes, yes)[1],
+        "not asked for": learner.update_code(*given, ~yes, yes)[1],
+    }
+    after["padding"], learned["of padding"] = learner.update_code(*given, yes, ~yes)
+    return learner.predict(state, x), output, after, learned
 
 
 @partial(jax.jit, static_argnums=2)
@@ -128,7 +133,7 @@ def _scan(learner: Learner, state: PyTree, X: np.ndarray, y: np.ndarray) -> tupl
     """A scan of step in a Python loop, so that all streams of the check share a program."""
     outputs = []
     for x, label in zip(X, y, strict=True):
-        _, output, after = _play(learner, state, x, label)
+        _, output, after, _ = _play(learner, state, x, label)
         state = after["step"]
         outputs.append(output)
     return state, join(outputs)
@@ -208,7 +213,7 @@ class _LearnerCheck(Check):
         start = state = _begin(self.subject, jax.random.key(0), X.shape[1])
         made: Any = []
         for t, (x, label) in enumerate(zip(X, y, strict=True)):
-            prediction, output, after = _play(self.subject, state, x, label)
+            prediction, output, after, learned = _play(self.subject, state, x, label)
             said, shown = prediction[:2], (output.prediction, output.queried)
             self.equal(said, shown, "predict must say what step says", self.tolerance)
             kind = "update" if output.queried else "skip"
@@ -217,10 +222,11 @@ class _LearnerCheck(Check):
             for kind in ("step", "update", "skip"):
                 text = f"round must count the examples, {t + 1}; got {after[kind].round}"
                 self.require(int(after[kind].round) == t + 1, text)
+            self.knows_whether_it_learned(learned, True)
             text = "a round of padding must leave the state as it was"
             self.equal(after["padding"], state, text)
             if t % 4 == 1:
-                blind, other, _ = _play(self.subject, state, x, self.other(label))
+                blind, other, *_ = _play(self.subject, state, x, self.other(label))
                 one, other = map(_said, (output, other))
                 text = "a prediction must not depend on the label"
                 self.equal((other, blind), (one, prediction), text)
@@ -241,6 +247,13 @@ class _LearnerCheck(Check):
             one, other = (_play(self.subject, start, x, v)[2]["update"] for v in pair)
             self.equal(one, other, f"{text} to update")
         return start, state, outputs
+
+    def knows_whether_it_learned(self, learned: dict[str, jax.Array], is_sound: bool) -> None:
+        """The second result of an update is true for a sound example and label, asked for."""
+        for way, found in learned.items():
+            text = f"update_code must say whether it learned a label {way}, as its second result"
+            wanted = is_sound and way == "asked for"
+            self.require(bool(np.all(found)) == bool(np.any(found)) == wanted, text)
 
     def is_not_poisoned(self, X: np.ndarray, y: np.ndarray, start: PyTree) -> None:
         """NaN and infinite inputs and labels are refused and counted, and change nothing else."""
@@ -264,6 +277,8 @@ class _LearnerCheck(Check):
         self.require(int(state.invalid) == number, text)
         text = f"round must count refused examples too, {len(y)}; got {state.round}"
         self.require(int(state.round) == len(y), text)
+        for row in (bad_inputs[0], bad_labels[0]):
+            self.knows_whether_it_learned(_play(self.subject, start, X[row], y[row])[3], False)
 
     def runs_in_blocks(
         self, stream: tuple, played: tuple, block_sizes: tuple, checkpoint: bool

@@ -9,10 +9,10 @@ from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import count_on, of_each, take
-from jaxmkl._learner import Learner, Prediction
+from jaxmkl._learner import Learner, Prediction, learned_late
 from jaxmkl._programs import Kept
 from jaxmkl._types import PyTree
-from jaxmkl.wrappers.wrapper import OneByOne, Row, WrapperState, layers
+from jaxmkl.wrappers.wrapper import OneByOne, Row, WrapperState
 
 
 class Waiting(NamedTuple):
@@ -84,7 +84,8 @@ class Delayed(OneByOne):
 
     def predict_code(self, state: DelayedState, code: Row) -> tuple[Prediction, tuple]:
         """The inner learner's prediction; it has learned all but the last N examples."""
-        return self.predict_inside(state, *code)[1], ()
+        prediction = self.predict_inside(state, *code)[1]
+        return prediction, (prediction.value,)
 
     def update_code(
         self,
@@ -94,8 +95,9 @@ class Delayed(OneByOne):
         y: Array,
         asked: Array,
         present: Array,
-    ) -> DelayedState:
+    ) -> tuple[DelayedState, Array]:
         """The example waits for its label, and the one of N rounds ago is learned."""
+        sound = ~jnp.any(jnp.isnan(aux[0])) & jnp.all(jnp.isfinite(y))
         asked, context = asked & present, self.learner.context(state.inner)
         example = Waiting(code.x, jnp.where(asked, y, jnp.zeros_like(y)), asked, context)
         place = jnp.where(present, self._place(state.round), self._room)
@@ -108,7 +110,7 @@ class Delayed(OneByOne):
             ),
             due=state.due + present.astype(jnp.int32),
         )
-        return self._learned(state, state.due > self.delay)
+        return self._learned(state, state.due > self.delay), asked & sound
 
     @property
     def _room(self) -> int:
@@ -122,7 +124,7 @@ class Delayed(OneByOne):
         inner = state.inner
         x, y, asked, context = take(state.waiting, self._place(inner.round))
         then = self.learner.with_context(inner, context)
-        inner = self.learner._updated(inner, then, x, y, asked & now, now)
+        inner = learned_late(self.learner, inner, then, x, y, asked & now, now)
         return state.replace(inner=inner, due=state.due - now.astype(jnp.int32))
 
     def flushed(self, state: DelayedState) -> DelayedState:
@@ -144,26 +146,6 @@ def _around(learner: Delayed, inner: PyTree) -> DelayedState:
 @Kept
 def _flushed(learner: Delayed, state: DelayedState) -> DelayedState:
     return of_each(learner._emptied, state.round, state)
-
-
-def taken(
-    learner: Learner,
-    states: tuple[PyTree, PyTree],
-    value: Array,
-    y: Array,
-    asked: Array,
-    present: Array,
-) -> Array:
-    """Whether a learner did not refuse an example; ``states`` are those before and after it.
-
-    With late labels inside, what it counts as refused in a round is an earlier example. That of
-    the round is then judged by its value, NaN where the inputs are refused, and by its label.
-    """
-    if any(isinstance(layer, Delayed) for layer in layers(learner)):
-        known = ~asked | jnp.all(jnp.isfinite(y))
-        return present & known & ~jnp.any(jnp.isnan(value))
-    before, after = states
-    return present & (after.invalid == before.invalid)
 
 
 def delayed(learner: Learner, delay: int) -> Delayed:

@@ -10,7 +10,6 @@ from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import count_on
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl._types import Number, PyTree
-from jaxmkl.wrappers.delayed import taken
 from jaxmkl.wrappers.wrapper import OnBlocks, WrapperState, followed, require_numbers, stretched
 
 FIRST = 1.0, 10.0  # between them a quantile begins in units that are known
@@ -71,13 +70,12 @@ class Intervals(OnBlocks):
         y: Array,
         asked: Array,
         present: Array,
-    ) -> IntervalsState:
+    ) -> tuple[IntervalsState, Array]:
         """The inner learner learns, and the radius grows or shrinks, if there is a label."""
         value, unit, inside = aux
-        updated = super().update_code(state, code, inside, y, asked, present)
-        known = taken(self.learner, (state.inner, updated.inner), value, y, asked, present)
+        updated, learned = super().update_code(state, code, inside, y, asked, present)
         distance, limits, dtype = jnp.abs(y - value), jnp.finfo(value.dtype), value.dtype
-        known = known & asked & jnp.all(jnp.isfinite(distance))
+        known = learned & jnp.all(jnp.isfinite(distance))
         # a first error of nothing, as of labels that do not vary yet, tells nothing of others
         begun = state.quantile > 0
         telling = begun | (distance > 0)
@@ -100,12 +98,13 @@ class Intervals(OnBlocks):
         excess = jnp.clip(excess, -5.0 / rate, 5.0 / rate)
         radius = quantile * jnp.exp(rate * excess / 5.0)
         learns = known & telling
-        return updated.replace(
+        after = updated.replace(
             quantile=jnp.where(learns, quantile, state.quantile),
             excess=jnp.where(learns, excess, state.excess),
             radius=jnp.where(learns, radius, state.radius),
             labels=count_on(state.labels, jnp.any(learns)),
         )
+        return after, learned
 
     def info(self, state: IntervalsState) -> IntervalsInfo:
         return IntervalsInfo(state.radius, super().info(state))

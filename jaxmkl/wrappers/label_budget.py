@@ -70,12 +70,12 @@ class LabelBudget(OnBlocks):
         y: Array,
         asked: Array,
         present: Array,
-    ) -> LabelBudgetState:
-        updated = super().update_code(state, code, aux, y, asked, present)
+    ) -> tuple[LabelBudgetState, Array]:
+        updated, learned = super().update_code(state, code, aux, y, asked, present)
         spent, left = asked & present, state.remaining > 0
         remaining = state.remaining - (spent & left).astype(jnp.int32)
         overdrawn = state.overdrawn + (spent & ~left).astype(jnp.int32)
-        return updated.replace(remaining=remaining, overdrawn=overdrawn)
+        return updated.replace(remaining=remaining, overdrawn=overdrawn), learned
 
     def await_label(self, state: LabelBudgetState, query: Array) -> LabelBudgetState:
         """Charge a label that is asked for now and arrives later."""

@@ -9,7 +9,6 @@ from jaxmkl._blocks import take
 from jaxmkl._checks import input_bound
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl._types import PyTree
-from jaxmkl.wrappers.delayed import taken
 from jaxmkl.wrappers.wrapper import OneByOne, Row, WrapperState
 
 
@@ -74,14 +73,14 @@ class Lagged(OneByOne):
         y: Array,
         asked: Array,
         present: Array,
-    ) -> LaggedState:
+    ) -> tuple[LaggedState, Array]:
         """The inner learner learns; the label, or else the prediction, becomes the latest one."""
         codes, inside, value = aux
-        inner = self.learner.update_code(state.inner, take(codes, 0), inside, y, asked, present)
+        given = take(codes, 0), inside, y, asked, present
+        inner, learned = self.learner.update_code(state.inner, *given)
         inner, said = self.learner.close(inner, codes), self._read(value)
         # an unusable label must not become an input
         bound = input_bound(y.dtype)
-        learned = asked & taken(self.learner, (state.inner, inner), value, y, asked, present)
         label = jnp.where(learned & (jnp.abs(y) <= bound), y, said)
         known = present & jnp.isfinite(said) & (jnp.abs(label) <= bound)
         error = jnp.clip(label - said, -bound, bound)
@@ -91,7 +90,7 @@ class Lagged(OneByOne):
             return jnp.where(known, moved, last)
 
         labels, errors = after(label, state.labels), after(error, state.errors)
-        return state.replace(inner=inner, labels=labels, errors=errors)
+        return state.replace(inner=inner, labels=labels, errors=errors), learned
 
 
 def lagged(learner: Learner, labels: int = 3, errors: int = 0) -> Lagged:

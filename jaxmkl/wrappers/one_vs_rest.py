@@ -97,13 +97,14 @@ class OneVsRest(Wrapper):
         y: Array,
         asked: Array,
         present: Array,
-    ) -> OneVsRestState:
+    ) -> tuple[OneVsRestState, Array]:
         """Each learner learns its own label, which is +1 for its class and -1 otherwise."""
 
-        def one(own: PyTree, code: PyTree, aux: PyTree, y: Array) -> PyTree:
+        def one(own: PyTree, code: PyTree, aux: PyTree, y: Array) -> tuple[PyTree, Array]:
             return self.learner.update_code(own, code, aux, y, asked, present)
 
-        return OneVsRestState.of(jax.vmap(one)(state.inner, code, aux, y))
+        inner, learned = jax.vmap(one)(state.inner, code, aux, y)
+        return OneVsRestState.of(inner), jnp.all(learned)
 
     def close(self, state: OneVsRestState, codes: PyTree) -> OneVsRestState:
         return OneVsRestState.of(jax.vmap(self.learner.close, in_axes=(0, 1))(state.inner, codes))

@@ -21,8 +21,7 @@ from jaxmkl._types import PyTree
 from jaxmkl.distributions import StudentMixture, squared_ratio
 from jaxmkl.updates import RLS, Recursive
 from jaxmkl.wrappers._standard import Standard, columns_of
-from jaxmkl.wrappers.delayed import taken
-from jaxmkl.wrappers.wrapper import OnBlocks, WrapperState, require_numbers
+from jaxmkl.wrappers.wrapper import OnBlocks, WrapperState, not_refused, require_numbers
 
 _HIGHEST = jax.lax.Precision.HIGHEST
 DEGREES = 3.0, 5.0, 10.0, 50.0
@@ -156,19 +155,18 @@ class Predictive(OnBlocks):
         y: Array,
         asked: Array,
         present: Array,
-    ) -> PredictiveState:
+    ) -> tuple[PredictiveState, Array]:
         """The inner learner learns, and so does the density, if there is a label."""
         value, round = aux.distribution.mean, state.round
-        updated = super().update_code(state, code.inner, aux.inner, y, asked, present)
-        states = state.inner, updated.inner
-        counted = taken(self.learner, states, value, y, asked, present)
-        known = counted & asked & jnp.all(jnp.isfinite(y) & jnp.isfinite(value))
+        updated, learned = super().update_code(state, code.inner, aux.inner, y, asked, present)
+        known = learned & jnp.all(jnp.isfinite(y) & jnp.isfinite(value))
 
         def one(own: Density, features: Array, found: StudentMixture, y: Array) -> Density:
             return _learned(own, features, found, jnp.where(known, y, found.mean), round, known)
 
         density = self._each(one, state.density, aux.features, aux.distribution, y)
-        return updated.replace(inputs=state.inputs.after(code.x, counted), density=density)
+        inputs = state.inputs.after(code.x, not_refused(learned, value, asked, present))
+        return updated.replace(inputs=inputs, density=density), learned
 
     def close(self, state: PredictiveState, codes: PredictiveCode) -> PredictiveState:
         state = super().close(state, codes.inner)

@@ -15,7 +15,6 @@ from jaxmkl._learner import Learner, Prediction
 from jaxmkl._types import PyTree
 from jaxmkl.updates import RLS, Recursive
 from jaxmkl.wrappers._standard import Standard, columns_of
-from jaxmkl.wrappers.delayed import taken
 from jaxmkl.wrappers.wrapper import OnBlocks, WrapperState, in_units
 
 _HIGHEST = jax.lax.Precision.HIGHEST
@@ -177,25 +176,25 @@ class Probabilities(OnBlocks):
         y: Array,
         asked: Array,
         present: Array,
-    ) -> ProbabilitiesState:
+    ) -> tuple[ProbabilitiesState, Array]:
         """The inner learner learns, and the calibration takes a step, if there is a label."""
         good = aux.usable & jnp.all(jnp.isfinite(y)) & jnp.all(jnp.isfinite(aux.log_shares))
         known, own = asked & present & good, state.calibration
         of = jnp.stack([y > 0, ~(y > 0)]) if self.num_outputs is None else y > 0
         after = optax.tree.where(known, _calibrated(own, aux, of), own)
-        updated = super().update_code(state, code.inner, aux.inner, y, asked, present)
+        updated, learned = super().update_code(state, code.inner, aux.inner, y, asked, present)
         updated = updated.replace(calibration=after)
         if state.on_inputs is None or code.passed is None:
-            return updated
+            return updated, learned
         standard, models = state.on_inputs
-        states, value = (state.inner, updated.inner), jnp.where(aux.usable, 0.0, jnp.nan)
-        counted = taken(self.learner, states, value, y, asked, present)
+        counted = present & jnp.where(asked, learned, aux.usable)
         p = jnp.exp(or_zero(known, aux.log_shares[2]))
         # a step of Newton as one of least squares: weighted by the second derivative
         root = jnp.sqrt(jnp.maximum(1.0 - jnp.sum(p * p), SHARP))
         errors = (of.astype(p.dtype) - p) / root
         models = models.after(RULE, root * code.passed.u, errors, state.round, known)
-        return updated.replace(on_inputs=OnInputs(standard.after(code.passed.x, counted), models))
+        on_inputs = OnInputs(standard.after(code.passed.x, counted), models)
+        return updated.replace(on_inputs=on_inputs), learned
 
     def close(self, state: ProbabilitiesState, codes: ProbabilitiesCode) -> ProbabilitiesState:
         state = super().close(state, codes.inner)

@@ -295,11 +295,11 @@ class ScaledInputs(OnBlocks):
         y: Array,
         asked: Array,
         present: Array,
-    ) -> ScaledInputsState:
+    ) -> tuple[ScaledInputsState, Array]:
         """The inner learner learns if asked; the scaler learns every usable input."""
-        updated = super().update_code(state, code.inner, aux, y, asked, present)
+        updated, learned = super().update_code(state, code.inner, aux, y, asked, present)
         scaler = self.scaler.update(state.scaler, code.change, code.usable & present)
-        return updated.replace(scaler=scaler)
+        return updated.replace(scaler=scaler), learned
 
     def close(self, state: ScaledInputsState, codes: ScaledCode) -> ScaledInputsState:
         return super().close(state, codes.inner)

@@ -90,7 +90,7 @@ class ScaledTargets(OnBlocks):
         y: Array,
         asked: Array,
         present: Array,
-    ) -> ScaledTargetsState:
+    ) -> tuple[ScaledTargetsState, Array]:
         """The inner learner learns the label, scaled by all labels up to and including it."""
         (value, inside), given = aux, y
         known = asked & present & jnp.all(jnp.isfinite(y) & jnp.isfinite(value))
@@ -99,11 +99,10 @@ class ScaledTargets(OnBlocks):
         z, change = MOMENTS.predict(state.moments, jnp.atleast_1d(y))
         # an unusable label must be refused by the inner learner
         z = jnp.where(jnp.isfinite(given), z.reshape(y.shape), given)
-        updated = super().update_code(state, code, inside, z, asked, present)
-        return updated.replace(
-            moments=MOMENTS.update(state.moments, change, known),
-            residual=jnp.where(known, residual, state.residual),
-        )
+        updated, learned = super().update_code(state, code, inside, z, asked, present)
+        moments = MOMENTS.update(state.moments, change, known)
+        residual = jnp.where(known, residual, state.residual)
+        return updated.replace(moments=moments, residual=residual), learned
 
     def _clipped(self, state: ScaledTargetsState, value: Array, y: Array) -> tuple[Array, Array]:
         """The label clipped to within ``clip`` times u of the prediction, and the next u."""

@@ -84,13 +84,19 @@ class Wrapper(Learner):
     importances = _asking("importances")
     encode = _asking("encode")
     predict_code = _asking("predict_code")
-    update_code = _changing("update_code")
     close = _changing("close")
     enlarged = _changing("enlarged")
     await_label = _changing("await_label")
     receive_label = _changing("receive_label")
     context = _asking("context")
     with_context = _changing("with_context")
+
+    def update_code(
+        self, state: PyTree, code: PyTree, aux: PyTree, y: Array, asked: Array, present: Array
+    ) -> tuple[PyTree, Array]:
+        given = code, aux, y, asked, present
+        inner, learned = self.learner.update_code(state.inner, *given)
+        return state.replace(inner=inner), learned
 
     def fit_block_size(self, block_size: int) -> int:
         """As the inner learner can do, and dividing the wrapper's own period, if it has one."""
@@ -156,6 +162,11 @@ class OneByOne(Wrapper):
         """Codes (of a block of one), prediction and aux of the inner learner."""
         codes = self.learner.encode(state.inner, x[None], given[None])
         return codes, *self.learner.predict_code(state.inner, take(codes, 0))
+
+
+def not_refused(learned: Array, value: Array, asked: Array, present: Array) -> Array:
+    """Whether an example was sound, by its prediction if its label was not asked for."""
+    return present & jnp.where(asked, learned, ~jnp.any(jnp.isnan(value)))
 
 
 def require_numbers(owner: Wrapper) -> None:

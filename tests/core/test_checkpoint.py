@@ -204,12 +204,13 @@ class RunningMean(jaxmkl.Learner):
         return Prediction(value, jnp.asarray(True), jnp.ones_like(value)), ()
 
     def update_code(self, state, code, aux, y, asked, present):
-        return MeanState(
+        after = MeanState(
             state.key,
             state.round + present,
             state.total + jnp.where(asked & present, y, 0),
             jax.tree.map(lambda leaf: leaf + jnp.where(present, code, 0), state.parts),
         )
+        return after, asked & present
 
     def close(self, state, codes):
         return state

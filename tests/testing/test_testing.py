@@ -193,29 +193,37 @@ class Poisoned(Mean):
 @pytree.dataclass
 class PoisonedByLabels(Good):
     def update_code(self, state, code, aux, y, asked, present):
-        after = super().update_code(state, code, aux, y, asked, present)
-        return after.replace(total=jnp.where(asked & present, after.total + 0 * y, after.total))
+        after, learned = super().update_code(state, code, aux, y, asked, present)
+        total = jnp.where(asked & present, after.total + 0 * y, after.total)
+        return after.replace(total=total), learned
 
 
 @pytree.dataclass
 class Uncounted(Good):
     def update_code(self, state, code, aux, y, asked, present):
-        after = super().update_code(state, code, aux, y, asked, present)
-        return after.replace(round=state.round + (asked & present & (y > 0)).astype(jnp.int32))
+        after, learned = super().update_code(state, code, aux, y, asked, present)
+        rounds = (asked & present & (y > 0)).astype(jnp.int32)
+        return after.replace(round=state.round + rounds), learned
+
+
+@pytree.dataclass
+class SaysThatItAlwaysLearned(Good):
+    def update_code(self, state, code, aux, y, asked, present):
+        return super().update_code(state, code, aux, y, asked, present)[0], present
 
 
 @pytree.dataclass
 class NoCountOfRefusals(Good):
     def update_code(self, state, code, aux, y, asked, present):
-        after = super().update_code(state, code, aux, y, asked, present)
-        return after.replace(invalid=state.invalid)
+        after, learned = super().update_code(state, code, aux, y, asked, present)
+        return after.replace(invalid=state.invalid), learned
 
 
 @pytree.dataclass
 class Padded(Good):
     def update_code(self, state, code, aux, y, asked, present):
-        after = super().update_code(state, code, aux, y, asked, present)
-        return after.replace(total=after.total * 0.9)
+        after, learned = super().update_code(state, code, aux, y, asked, present)
+        return after.replace(total=after.total * 0.9), learned
 
 
 @pytree.dataclass
@@ -266,6 +274,7 @@ LEARNERS = {
     "inputs": (Poisoned(), POISONED),
     "labels": (PoisonedByLabels(), POISONED),
     "rounds": (Uncounted(), "Uncounted: round must count the examples, 1; got 0"),
+    "learned": (SaysThatItAlwaysLearned(), "whether it learned a label not asked for, as its sec"),
     "refusals": (NoCountOfRefusals(), "invalid must count the examples refused, 6; got 0"),
     "padding": (Padded(), r"padding must leave the state as it was; \.total"),
     "looks ahead": (LooksAhead(), "a prediction must not depend on the label"),

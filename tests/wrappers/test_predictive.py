@@ -313,7 +313,7 @@ def test_padding_and_refused_examples_leave_no_trace():
         code = jax.tree.map(lambda leaf: leaf[0], learner.encode(state, X[:1].astype("f")))
         _, aux = learner.predict_code(state, code)
         yes = jnp.asarray(True)
-        return learner.update_code(state, code, aux, label, yes, present).replace(inner=0)
+        return learner.update_code(state, code, aux, label, yes, present)[0].replace(inner=0)
 
     before = state.replace(inner=0)
     for label, present in ((1.0, False), (np.nan, True)):

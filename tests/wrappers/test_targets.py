@@ -109,6 +109,7 @@ def test_outliers_cost_little_where_labels_are_clipped():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:run. predictions err .* as the mean of the labels would")
 def test_hubers_loss_and_a_clip():
     """Behind scaled targets its threshold is one deviation, whatever the labels' units."""
     X, y = stream(2000)
