@@ -2,11 +2,15 @@
 
 A distribution is a pytree of arrays. Its methods are pure functions, for use inside any trace, and
 work on leading axes of any shape: one prediction, a stream of them (T,), seeds and outputs.
+
+:func:`density_scores` and :func:`central_intervals` are the same in NumPy and double precision,
+for rows that come in chunks of many lengths, each of which would be a program of its own.
 """
 
 import math
 from functools import partial
-from typing import Any
+from types import ModuleType
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,13 +19,15 @@ from jax import Array
 from jax.scipy.special import betainc
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._types import Labels
+from jaxmkl._types import AnyArray, Labels
 
-__all__ = ["StudentMixture"]
+__all__ = ["COVERAGE", "DensityScores", "StudentMixture", "central_intervals", "density_scores"]
 
+COVERAGE = 0.9  # of intervals, unless another one is asked for
 _BISECTIONS = 60
+_MOST_STEPS, _SETTLED = 200, 1e-9  # of Newton's method, and the change that ends it
 _LEVELS = {"float32": 7, "float64": 30}  # of a continued fraction
-_NODES, _SHARES = np.polynomial.legendre.leggauss(64)
+_POINTS = {jnp: np.polynomial.legendre.leggauss(64), np: np.polynomial.legendre.leggauss(32)}
 
 
 def _several_degrees(owner: object, name: str, value: object) -> tuple[float, ...]:
@@ -74,16 +80,15 @@ class StudentMixture:
     @property
     def variance(self) -> Array:
         """Σ_j w_j s_j² ν_j / (ν_j - 2)."""
-        own = self._spread(jnp.shape(self.mean))
+        _, own = self._spread(jnp.shape(self.mean))
         each = own.weights * own.scales**2 * (own.nu / (own.nu - 2.0))
-        return self._known(jnp.sum(each, axis=-1))
+        return self._known(jnp.sum(each, axis=0))
 
     @property
     def absolute_deviation(self) -> Array:
         """The mean of |y - mean|, which heavy tails move less than they do the variance."""
-        own = self._spread(jnp.shape(self.mean))
-        each = own.scales * 2.0 * jnp.exp(own.log_peaks) * (own.nu / (own.nu - 1.0))
-        return self._known(jnp.sum(own.weights * each, axis=-1))
+        mean, own = self._spread(jnp.shape(self.mean))
+        return self._known(own.mean_distance(jnp.zeros_like(mean)))
 
     def _known(self, value: Array) -> Array:
         """The value (...), NaN where some scale is."""
@@ -98,26 +103,25 @@ class StudentMixture:
         mean = shift + unit * self.mean
         return StudentMixture(mean, scales, self.weights, self.degrees)
 
-    def _spread(self, shape: tuple[int, ...]) -> "_Parts":
-        """The mean of this shape (...), and what the parts have (..., J); scales 1 for NaN."""
+    def _spread(self, shape: tuple[int, ...]) -> tuple[Array, "_Parts"]:
+        """The mean of this shape (...), and the parts there; scales 1 for NaN."""
         scales = jnp.asarray(self.scales)
         scales = jnp.where(jnp.isnan(scales), jnp.ones_like(scales), scales)
-        mean = jnp.broadcast_to(jnp.asarray(self.mean, scales.dtype), shape)
-        of_degrees = jnp.asarray([self.degrees, log_peaks(self.degrees)], scales.dtype)
-        each, parts = (*shape, len(self.degrees)), (scales, self.weights, *of_degrees)
-        scales, weights, nu, peaks = (jnp.broadcast_to(part, each) for part in parts)
-        return _Parts(mean, scales, weights, nu, peaks, self.degrees)
+        mean, each = jnp.asarray(self.mean, scales.dtype), (*shape, len(self.degrees))
+        scales, weights = (jnp.moveaxis(jnp.broadcast_to(part, each), -1, 0)
+                           for part in (scales, self.weights))  # fmt: skip
+        return jnp.broadcast_to(mean, shape), _Parts(scales, weights, self.degrees)
 
     def _at(self, y: Labels) -> tuple[Array, "_Parts"]:
         """The distance y - mean (...), and the parts there."""
         y = jnp.asarray(y, jnp.asarray(self.scales).dtype)
-        own = self._spread(jnp.broadcast_shapes(y.shape, jnp.shape(self.mean)))
-        return jnp.broadcast_to(y, own.mean.shape) - own.mean, own
+        mean, own = self._spread(jnp.broadcast_shapes(y.shape, jnp.shape(self.mean)))
+        return jnp.broadcast_to(y, mean.shape) - mean, own
 
     def log_components(self, y: Labels) -> Array:
         """The logarithms of the t densities at ``y`` (..., J), without their weights."""
         distance, own = self._at(y)
-        found = own.log_densities(distance)
+        found = jnp.moveaxis(own.log_densities(distance), 0, -1)
         return jnp.where(jnp.isnan(self._known(distance))[..., None], jnp.nan, found)
 
     def log_prob(self, y: Labels) -> Array:
@@ -140,13 +144,13 @@ class StudentMixture:
         tail; a last step of Newton's gives it derivatives.
         """
         share = jnp.asarray(share, jnp.asarray(self.scales).dtype)
-        own = self._spread(jnp.broadcast_shapes(share.shape, jnp.shape(self.mean)))
-        share = jnp.broadcast_to(share, own.mean.shape)
+        mean, own = self._spread(jnp.broadcast_shapes(share.shape, jnp.shape(self.mean)))
+        share = jnp.broadcast_to(share, mean.shape)
         below = share < 0.5
         tail, side = jnp.where(below, share, 1.0 - share), jnp.where(below, -1.0, 1.0)
         fixed, wanted = jax.lax.stop_gradient((own, tail))
         # with more than 2 degrees of freedom P(|T| > z) is below 2/z²
-        high = jnp.max(fixed.scales, axis=-1) * jnp.sqrt(2.0 / jnp.maximum(wanted, 1e-30))
+        high = jnp.max(fixed.scales, axis=0) * jnp.sqrt(2.0 / jnp.maximum(wanted, 1e-30))
 
         def halved(_: Array, ends: tuple[Array, Array]) -> tuple[Array, Array]:
             low, high = ends
@@ -160,7 +164,7 @@ class StudentMixture:
         density = jnp.maximum(jnp.exp(fixed.log_density(distance)), jnp.finfo(tail.dtype).tiny)
         change = (own.tail(distance) - tail) / density
         end = jnp.where(tail == 0, jnp.inf, jnp.nan)
-        return self._known(own.mean + side * jnp.where(tail > 0, distance + change, end))
+        return self._known(mean + side * jnp.where(tail > 0, distance + change, end))
 
     def interval(self, coverage: Any) -> tuple[Array, Array]:
         """The lower and upper end (...) between which a label lies with this probability."""
@@ -170,10 +174,11 @@ class StudentMixture:
     def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
         """Draws, of the shape ``shape + (...)``."""
         of_part, of_t = jax.random.split(key)
-        own = self._spread((*shape, *jnp.shape(self.mean)))
-        part = jax.random.categorical(of_part, jnp.log(own.weights))[..., None]
-        scale, nu = (jnp.take_along_axis(a, part, -1)[..., 0] for a in (own.scales, own.nu))
-        return self._known(own.mean + scale * jax.random.t(of_t, nu, scale.shape, scale.dtype))
+        mean, own = self._spread((*shape, *jnp.shape(self.mean)))
+        part = jax.random.categorical(of_part, jnp.log(own.weights), axis=0)
+        scale = jnp.take_along_axis(own.scales, part[None], 0)[0]
+        nu = jnp.asarray(self.degrees, scale.dtype)[part]
+        return self._known(mean + scale * jax.random.t(of_t, nu, scale.shape, scale.dtype))
 
     def crps(self, y: Labels) -> Array:
         """The continuous ranked probability score (...), in units of y: smaller is better.
@@ -182,63 +187,92 @@ class StudentMixture:
         the second is 4 ∫_0^∞ F (1 - F) by 64 points.
         """
         distance, own = self._at(y)
-        return self._known(own.mean_distance(distance) - own.mean_difference() / 2.0)
+        return self._known(own.crps(distance))
 
 
 @pytree.dataclass
 class _Parts:
-    """The parts of a mixture, at as many places as there are; distances are (...) throughout."""
+    """The parts of mixtures around 0, arrays of JAX or NumPy; distances are (...) throughout.
 
-    mean: Array
-    """(...)"""
-    scales: Array
-    """(..., J)"""
-    weights: Array
-    """(..., J)"""
-    nu: Array
-    """(..., J)"""
-    log_peaks: Array
-    """Logarithms of the t densities at 0 (..., J)."""
+    The J parts come first, so that those of NumPy are contiguous for operations on n rows.
+    """
+
+    scales: Any
+    """(J, ...)"""
+    weights: Any
+    """(J, ...)"""
     degrees: tuple[float, ...] = pytree.static()
 
-    def _ratio(self, distance: Array) -> Array:
-        return squared_ratio(distance[..., None], self.scales)
+    @property
+    def _xp(self) -> ModuleType:
+        return np if isinstance(self.scales, np.ndarray) else jnp
 
-    def log_densities(self, distance: Array) -> Array:
-        tail = (self.nu + 1.0) / 2.0 * jnp.log1p(self._ratio(distance) / self.nu)
-        return self.log_peaks - jnp.log(self.scales) - tail
+    @property
+    def nu(self) -> Any:
+        """The degrees of freedom (J, 1, ...)."""
+        return self._column(self.degrees)
 
-    def log_density(self, distance: Array) -> Array:
-        return jax.nn.logsumexp(self.log_densities(distance), axis=-1, b=self.weights)
+    def _column(self, values: Any) -> Any:
+        array = self._xp.asarray(values, self.scales.dtype)
+        return array.reshape(-1, *(1,) * (self.scales.ndim - 1))
 
-    def _tails(self, distance: Array) -> Array:
-        far = jnp.minimum(jnp.abs(distance[..., None]) / self.scales, 1e15)
-        return jnp.stack(list(map(_tail, jnp.moveaxis(far, -1, 0), self.degrees)), axis=-1)
+    def log_densities(self, distance: AnyArray) -> Any:
+        """The logarithms of the t densities (J, ...), without their weights."""
+        ratio = squared_ratio(distance[None], self.scales)
+        tail = (self.nu + 1.0) / 2.0 * self._xp.log1p(ratio / self.nu)
+        return self._column(log_peaks(self.degrees)) - self._xp.log(self.scales) - tail
 
-    def tail(self, distance: Array) -> Array:
-        """The probability of more than mean + distance, for distances of at least 0."""
-        return jnp.sum(self.weights * self._tails(distance), axis=-1)
+    def log_density(self, distance: AnyArray) -> Any:
+        """The logarithm of the density."""
+        each = self.log_densities(distance)
+        if self._xp is jnp:
+            return jax.nn.logsumexp(each, axis=0, b=self.weights)
+        most = each.max(axis=0)
+        return most + np.log((self.weights * np.exp(each - most)).sum(axis=0))
 
-    def mean_distance(self, distance: Array) -> Array:
-        """E|Y - y|."""
-        nu, density = self.nu, jnp.exp(self.log_densities(distance))
-        beyond = 2.0 * self.scales**2 * density * (nu + self._ratio(distance)) / (nu - 1.0)
-        inside = jnp.abs(distance)[..., None] * (1.0 - 2.0 * self._tails(distance))
-        return jnp.sum(self.weights * (inside + beyond), axis=-1)
+    def _tails(self, distance: AnyArray) -> Any:
+        """The probability (J, ...) of more than a distance of at least 0, part by part."""
+        far = self._xp.minimum(self._xp.abs(distance)[None] / self.scales, 1e15)
+        if self._xp is jnp:
+            return jnp.stack(list(map(_tail, far, self.degrees)))
+        square = zip(np.square(far, out=far), self.degrees, strict=True)
+        return np.stack([0.5 - within(each / nu, int(nu)) / 2.0 for each, nu in square])
 
-    def mean_difference(self) -> Array:
+    def tail(self, distance: AnyArray) -> Any:
+        """The probability of more than a distance of at least 0; of NumPy to 1 part in 10^16."""
+        return (self.weights * self._tails(distance)).sum(axis=0)
+
+    def mean_distance(self, distance: AnyArray) -> Any:
+        """E|Y - y| for a label of that distance."""
+        nu, density = self.nu, self._xp.exp(self.log_densities(distance))
+        ratio = squared_ratio(distance[None], self.scales)
+        beyond = 2.0 * self.scales**2 * density * (nu + ratio) / (nu - 1.0)
+        inside = self._xp.abs(distance)[None] * (1.0 - 2.0 * self._tails(distance))
+        return (self.weights * (inside + beyond)).sum(axis=0)
+
+    def mean_difference(self) -> Any:
         """E|Y - Y'|, by z = s tan(u), where F (1 - F) is smooth up to u = π/2."""
-        u, shares = (np.pi / 4.0 * a for a in (_NODES + 1.0, _SHARES))
-        scale = jnp.exp(jnp.sum(self.weights * jnp.log(self.scales), axis=-1))
-        places, shares = np.tan(u), shares * (1.0 + np.tan(u) ** 2)
+        xp = self._xp
+        points, shares = _POINTS[xp]
+        places = np.tan(np.pi / 4.0 * (points + 1.0))
+        nodes = np.stack([places, np.pi / 4.0 * shares * (1.0 + places**2)], axis=1)
+        scale = xp.exp((self.weights * xp.log(self.scales)).sum(axis=0))
 
-        def added(total: Array, node: tuple[Array, Array]) -> tuple[Array, None]:
+        def added(total: AnyArray, node: AnyArray) -> tuple[Any, None]:
             tail = self.tail(node[0] * scale)
             return total + node[1] * tail * (1.0 - tail), None
 
-        nodes = jnp.asarray(places, scale.dtype), jnp.asarray(shares, scale.dtype)
-        total, _ = jax.lax.scan(added, jnp.zeros_like(scale), nodes)
+        total = xp.zeros_like(scale)
+        if xp is jnp:
+            total, _ = jax.lax.scan(added, total, jnp.asarray(nodes, scale.dtype))
+        else:
+            for node in nodes:
+                total, _ = added(total, node)
         return 4.0 * scale * total
+
+    def crps(self, distance: AnyArray) -> Any:
+        """The continuous ranked probability score of a label of that distance."""
+        return self.mean_distance(distance) - self.mean_difference() / 2.0
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(1,))
@@ -308,6 +342,87 @@ def within(square: Any, degrees: int) -> Any:
     return r * xp.sqrt(c) * total
 
 
-def squared_ratio(distance: Array, scale: Array) -> Array:
-    """(distance / scale)², limited so that it is finite."""
-    return jnp.minimum(jnp.square(distance / scale), 1e30)
+def squared_ratio(distance: AnyArray, scale: AnyArray) -> Any:
+    """(distance / scale)², limited so that it is finite; NumPy's range needs no limit."""
+    square = (distance / scale) ** 2
+    return square if isinstance(square, np.ndarray) else jnp.minimum(square, 1e30)
+
+
+# --- in NumPy and double precision ---------------------------------------------------------------
+
+
+class DensityScores(NamedTuple):
+    """The scores of labels (n,), NaN for a row without a label or a density."""
+
+    log_score: np.ndarray
+    """Logarithms of the densities at the labels."""
+    crps: np.ndarray
+    """Continuous ranked probability scores, in units of the labels."""
+    pit: np.ndarray
+    """Probabilities of at most the label."""
+    low: np.ndarray
+    """Lower ends of the central intervals of :data:`COVERAGE`, also where there is no label."""
+    high: np.ndarray
+    """Upper ends."""
+    mean: np.ndarray
+    """The location of each density, NaN where there is none."""
+
+
+def density_scores(
+    distribution: StudentMixture, y: np.ndarray, start: float = 0.0
+) -> DensityScores:
+    """Score mixtures of t distributions (n,) of whole degrees of freedom at labels (n,).
+
+    As :meth:`StudentMixture.log_prob`, ``crps``, ``cdf`` and ``interval``.
+
+    Args:
+      distribution: that of each row, of ``y - start``.
+      y: labels, NaN for none.
+      start: what is taken off the labels, so that single precision is enough for the distribution.
+    """
+    mean, usable, _ = _usable(distribution)
+    low, high = central_intervals(distribution, COVERAGE, start)
+    mean, known, own = _usable(distribution, np.isfinite(y))
+    error = (y - start)[known] - mean[known]
+    distance = np.abs(error)
+    log_score, crps, pit = np.full((3, len(y)), np.nan)
+    log_score[known], crps[known] = own.log_density(distance), own.crps(distance)
+    pit[known] = np.clip(0.5 + np.sign(error) * (0.5 - own.tail(distance)), 0.0, 1.0)
+    return DensityScores(log_score, crps, pit, low, high, np.where(usable, start + mean, np.nan))
+
+
+def central_intervals(
+    distribution: StudentMixture, coverage: float = COVERAGE, start: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the lower and upper ends (n,) between which labels lie with this probability.
+
+    As :meth:`StudentMixture.interval`, for whole degrees of freedom, in double precision and
+    without a compilation; NaN where a distribution is not finite.
+
+    Half the width is found by Newton's method. The tail is convex, so that steps from a point
+    before it do not pass it. There are the more of them, the closer the probability is to 1.
+
+    >>> one = StudentMixture(np.zeros(1), np.ones((1, 1)), np.ones((1, 1)), degrees=(3,))
+    >>> [end.round(3).tolist() for end in central_intervals(one, 0.95, start=10.0)]
+    [[6.818], [13.182]]
+    """
+    mean, usable, own = _usable(distribution)
+    half, distance = np.full(mean.shape, np.nan), np.zeros(usable.sum())
+    for _ in range(_MOST_STEPS):
+        step = (own.tail(distance) - (1 - coverage) / 2) / np.exp(own.log_density(distance))
+        distance = distance + step
+        if np.all(np.abs(step) <= _SETTLED * distance):
+            break
+    half[usable] = distance
+    return start + mean - half, start + mean + half
+
+
+def _usable(
+    distribution: StudentMixture, among: Any = True
+) -> tuple[np.ndarray, np.ndarray, _Parts]:
+    """The locations (n,), which distributions are finite ``among`` some (n,), and their parts."""
+    parts = distribution.mean, distribution.scales, distribution.weights
+    mean, scales, weights = (np.asarray(part, np.float64) for part in parts)
+    usable = among & np.isfinite(mean) & np.isfinite(scales * weights).all(axis=-1)
+    scales, weights = (np.ascontiguousarray(part[usable].T) for part in (scales, weights))
+    return mean, usable, _Parts(scales, weights, distribution.degrees)

@@ -10,6 +10,7 @@
 Nothing here reads a table or a command line.
 """
 
+from jaxmkl.distributions import COVERAGE, DensityScores, central_intervals, density_scores
 from jaxmkl.evaluate import markup
 from jaxmkl.evaluate.arguments import (
     UsageError,
@@ -31,13 +32,7 @@ from jaxmkl.evaluate.candidates import (
     predicts_densities,
     predicts_log_odds,
 )
-from jaxmkl.evaluate.densities import (
-    COVERAGE,
-    Densities,
-    DensityScores,
-    central_intervals,
-    density_scores,
-)
+from jaxmkl.evaluate.densities import Densities
 from jaxmkl.evaluate.memory import held_bytes, state_bytes
 from jaxmkl.evaluate.rows import (
     LOW_IS_BETTER,
