@@ -1,4 +1,4 @@
-"""The files that a command writes: none that it or another process uses; each may fail alone.
+"""The files that a command writes: none that it or another process uses.
 
 ``-`` is standard output, for text: the command then says on standard error what it has to say.
 CSV, JSON and pages are in UTF-8 there as in files.
@@ -12,32 +12,11 @@ from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
 from jaxmkl._files import is_special, kept_from_others, replaced
-from jaxmkl.cli import show
 from jaxmkl.command_line import STANDARD, Named, is_standard, refuse_clashes
 from jaxmkl.evaluate import UsageError, printable
 
 LOCK = ".lock"
 OUT = "CSV (default: standard output, also -)"  # the help of --out, where it has no other
-
-
-class Outputs:
-    """Files by the options that name them, and which of them could not be written."""
-
-    def __init__(self, paths: dict[str, Path]) -> None:
-        self.paths, self.failed = paths, set[str]()
-
-    @contextlib.contextmanager
-    def writing(self, option: str) -> Iterator[None]:
-        """Report an error of the system as a failure of this file, and continue."""
-        try:
-            yield
-        except OSError as error:
-            if option not in self.failed:
-                text = f"{error.filename or self.paths[option]}: {error.strerror or error}"
-                show.aside(f"jaxmkl: --{option}: {text}")
-            self.failed.add(option)
-        else:
-            self.failed.discard(option)
 
 
 @contextlib.contextmanager
@@ -49,7 +28,7 @@ def reserved(
     beside: Mapping[str, tuple[str, ...]] | None = None,
     replaces: Mapping[str, tuple[str, ...]] | None = None,
     says: bool = True,
-) -> Iterator[Outputs]:
+) -> Iterator[None]:
     """Lock all files that a command writes, which also checks that they can be.
 
     Args:
@@ -84,7 +63,7 @@ def reserved(
             is_device = is_special(path) and name != "--checkpoint"  # which is read as well
             if not is_device and name not in standard:
                 stack.enter_context(_locked(name, path))
-        yield Outputs({name.removeprefix("--"): path for name, path in given.items()})
+        yield
 
 
 @contextlib.contextmanager

@@ -187,6 +187,7 @@ class Play:
       delay: the number of rounds by which labels arrive late.
       pipeline: the state to begin with; by default that before the first row.
       most_bad: the number of rows that may be skipped because they cannot be read.
+      keeps_fingerprint: whether checksums of the rows are kept, which takes a while.
     """
 
     def __init__(
@@ -197,6 +198,7 @@ class Play:
         delay: int,
         pipeline: Pipeline | None = None,
         most_bad: int = 0,
+        keeps_fingerprint: bool = False,
     ) -> None:
         K, keys = len(columns.classes), jax.random.split(jax.random.key(0), seeds)
         seen = Seen.nothing(K) if pipeline is None else pipeline.seen
@@ -218,8 +220,7 @@ class Play:
         self.rows_before = 0 if pipeline is None else pipeline.rows
         self.warned: dict[str, None] = {}
         self.bad: tuple[BadRow, ...] = ()  #: the rows that were skipped
-        self._most_bad = most_bad
-        self.keeps_fingerprint = False  #: which takes a while, and only a checkpoint needs
+        self._most_bad, self._keeps_fingerprint = most_bad, keeps_fingerprint
         fills, unseen = columns.init() if pipeline is None else pipeline.fills, len(columns.kinds)
         self.now = Progress(fills, np.zeros(unseen, int), baselines, (score, score))
 
@@ -295,7 +296,7 @@ class Play:
 
     def _fingerprint(self, chunk: Chunk, readable: Readable) -> Fingerprint:
         before = self.now.fingerprint
-        return before.after(chunk.frame[: readable.passed]) if self.keeps_fingerprint else before
+        return before.after(chunk.frame[: readable.passed]) if self._keeps_fingerprint else before
 
     def _nothing(self, chunk: Chunk, readable: Readable) -> Played:
         """The outcome of a chunk of which no row can be played."""

@@ -5,11 +5,32 @@ import importlib.metadata
 import json
 import math
 import platform
-from collections.abc import Mapping
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from jaxmkl._version import __version__
-from jaxmkl.evaluate import Row, lines, plain
+from jaxmkl.cli import options
+from jaxmkl.cli.play import Play, Player
+from jaxmkl.evaluate import (
+    Candidate,
+    Row,
+    held_bytes,
+    importances,
+    kernel_weights,
+    lines,
+    plain,
+    rows,
+    state_bytes,
+)
+from jaxmkl.tables import SkippedRows
+
+SORTED = 0.9  # kappa of the last label, from which on a table is said to look sorted
+WORSE = 1.02  # error of a learner in units of the baseline's from which on it is said to be worse
+JUDGED = 100  # rows that it takes to say so
 
 
 class Learned(NamedTuple):
@@ -120,3 +141,132 @@ def versions() -> dict[str, str]:
     """The versions of the packages in use."""
     found = {"jaxmkl": __version__, "python": platform.python_version()}
     return found | {name: importlib.metadata.version(name) for name in ("jax", "numpy", "polars")}
+
+
+# --- of a run that has ended ---------------------------------------------------------------------
+
+
+def results_of(
+    given: Namespace,
+    play: Play,
+    made: Sequence[Candidate],
+    notes: Sequence[str],
+    is_interrupted: bool,
+    ended_by: str,
+) -> Results:
+    """The results of a run with the options given, so far as it was played."""
+    columns, now, target = play.columns, play.now, play.columns.target
+    assert target is not None
+    notes = [*notes]
+    if columns.classes and now.scores[1].kappa > SORTED:
+        notes.append("the last label is nearly always right: the table looks sorted, and "
+                     "learners that follow the last label look better than they are")  # fmt: skip
+    notes += [*_of_worse(made, play), *of_bad_rows(play), *columns.losses(now.unseen)]
+    return Results(
+        command=given.line,
+        rows=_rows(Path(given.file).name, made, play),
+        source=given.file,
+        target=target.name,
+        task=columns.task,
+        classes=columns.classes,
+        num_rows=now.num_rows,
+        num_unlabelled=now.num_unlabelled,
+        judged_from=None if play.judged_from == np.inf else 1 + int(play.judged_from),
+        num_inputs=len(columns.features),
+        learners={one.name: _learned(play.players[one.name], play) for one in made},
+        curves=_curves(play),
+        columns=columns.notes,
+        notes=(*notes, *play.warned),
+        bad_rows=tuple(row._asdict() for row in play.bad),
+        settings=options.plain(given, options.OF_THE_LINE),
+        seconds=now.seconds,
+        peak_bytes=held_bytes(),
+        is_interrupted=is_interrupted,
+        ended_by=ended_by,
+    )
+
+
+def _rows(dataset: str, made: Sequence[Candidate], play: Play) -> tuple[Row, ...]:
+    """A row for each figure of the learners, then of the baselines."""
+    found, now = list[Row](), play.now
+    for one in made:
+        players = play.players[one.name]
+        found += rows(
+            ("own", dataset, one.name),
+            _metrics(players, play),
+            parameters=one.parameters,
+            seconds_per_run=_seconds(players),
+        )
+    for name, score in zip(now.baselines.names, now.scores, strict=True):
+        measured = {metric: [value] for metric, value in score.metrics(*now.scores).items()}
+        found += rows(("own", dataset, name), measured)
+    return tuple(found)
+
+
+def _metrics(players: Sequence[Player], play: Play) -> dict[str, list[float]]:
+    """The metrics of a learner over the seeds, by name."""
+    labelled = max(1, play.now.num_rows - play.now.num_unlabelled)
+    each = list[dict[str, float]]()
+    for player in players:
+        found = player.now.score.metrics(*play.now.scores)
+        for sure in (player.now.certainty, player.now.densities):
+            found |= {} if sure is None else sure.metrics()
+        each.append(found | {"label_rate": player.now.num_labels / labelled})
+    return {name: [of[name] for of in each] for name in each[0]}
+
+
+def _seconds(players: Sequence[Player]) -> float:
+    return sum(player.now.seconds for player in players) / len(players)
+
+
+def _learned(players: Sequence[Player], play: Play) -> Learned:
+    """The cost of a learner over its seeds, and what the first of them learned."""
+    learner, first = players[0].learner, players[0].now
+    return Learned(
+        microseconds=1e6 * _seconds(players) / play.now.num_rows,
+        state_bytes=state_bytes(first.state),
+        kernel_weights=kernel_weights(learner, first.state),
+        importances=importances(learner, first.state, play.columns.features),
+        calibration={} if first.certainty is None else first.certainty.calibration(),
+        density={} if first.densities is None else first.densities.calibration(),
+    )
+
+
+def _curves(play: Play) -> Curves:
+    """Errors of the first seeds and of the baselines, and labels that the learners asked for."""
+    now, firsts = play.now, {name: each[0].now for name, each in play.players.items()}
+    size, windows = now.scores[0].curve.size, len(now.scores[0].curve.means)
+    scores = {name: one.score for name, one in firsts.items()}
+    scores |= zip(now.baselines.names, now.scores, strict=True)
+    return Curves(
+        window=size,
+        rows=tuple(min((i + 1) * size, now.num_rows) for i in range(windows)),
+        error={name: tuple(score.curve.means.tolist()) for name, score in scores.items()},
+        labels={name: tuple(one.labels.means.tolist()) for name, one in firsts.items()},
+    )
+
+
+def _of_worse(made: Sequence[Candidate], play: Play) -> list[str]:
+    """A sentence on the learners that are worse than the mean of the labels, if there are any."""
+    baseline, classes = play.now.scores[0], play.columns.classes
+    if baseline.num_judged < JUDGED or not baseline.error:
+        return []
+    errors = {one.name: [player.now.score.error for player in play.players[one.name]]
+              for one in made}  # fmt: skip
+    ratios = {name: float(np.mean(each)) / baseline.error for name, each in errors.items()}
+    worse = {name: ratio for name, ratio in ratios.items() if ratio > WORSE}
+    if not worse:
+        return []
+    of, unit = ("most frequent class", "mistakes") if classes else ("mean", "squared error")
+    named = ", ".join(f"{name} ({ratio:.2f} times)" for name, ratio in worse.items())
+    text = f"worse than the {of} so far, by its {unit}: {named}"
+    stepping = [one.name for one in made if one.name in worse and "step_size" in one.parameters]
+    if stepping and not classes:
+        text += "; where inputs tell little, or labels have heavy tails, a step of size η only "
+        text += "adds noise, about 1/(1 - η |z|²) times: take a tenth of it (--set step_size=...)"
+    return [text]
+
+
+def of_bad_rows(play: Play) -> list[str]:
+    """A sentence on the rows that were skipped, if there are any."""
+    return [str(SkippedRows([row.number for row in play.bad]))] if play.bad else []

@@ -18,7 +18,7 @@ from test_kept import command, flowers  # noqa: F401 (a fixture)
 
 import jaxmkl
 from jaxmkl._files import kept_from_others
-from jaxmkl.cli import info, kept, main, play, run
+from jaxmkl.cli import info, kept, main, play, results
 from jaxmkl.tables import Columns, open_table, source
 
 SMALL_PROGRAMS = True
@@ -485,7 +485,7 @@ def test_no_name_steers_a_terminal(tmp_path, monkeypatch, capsys):
         ["select", table, "--num", f"x{ESCAPE}"],
     ]
     lines[0] += report
-    for module in (info, run):  # as of a learner with a learned metric
+    for module in (info, results):  # as of a learner with a learned metric
         monkeypatch.setattr(module, "importances", lambda *given: {f"a{ESCAPE}": 0.75, "b": 0.25})
     for line in lines:
         main(line)
