@@ -22,12 +22,18 @@ composed learner. :mod:`jaxmkl.guide` has the guides. The rest lives in namespac
 - ``jaxmkl.sklearn``: estimators for scikit-learn, where that is installed and this imported.
 """
 
+import importlib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if "jaxmkl" in {Path(word).stem for word in sys.orig_argv}:  # perhaps the command
+    from jaxmkl import _command  # noqa: F401 (before all others, as interrupts end it)
+
 from jaxmkl import (
-    _command,  # noqa: F401 (first: it hears interrupts)
     aggregate,
     design,
     distributions,
-    evaluate,
     features,
     guide,
     kernels,
@@ -45,7 +51,6 @@ from jaxmkl import (
     reservoir,
     select,
     streaming,
-    tables,
     testing,
     updates,
     wrappers,
@@ -85,8 +90,11 @@ from jaxmkl.recipes import (
     spa,
 )
 from jaxmkl.streaming import permutations, run, run_fleet, run_many, stream
-from jaxmkl.tables import Pipeline, load_pipeline, save_pipeline
 from jaxmkl.wrappers import label_budget, scaled
+
+if TYPE_CHECKING:
+    from jaxmkl import evaluate, tables
+    from jaxmkl.tables import Pipeline, load_pipeline, save_pipeline
 
 __all__ = [
     "LEARNERS",
@@ -166,3 +174,16 @@ __all__ = [
     "updates",
     "wrappers",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import evaluations and tables when they are asked for, as learners do not need them."""
+    if name in ("evaluate", "tables"):
+        return importlib.import_module(f"{__name__}.{name}")
+    if name in ("Pipeline", "load_pipeline", "save_pipeline"):
+        return getattr(importlib.import_module(f"{__name__}.tables"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

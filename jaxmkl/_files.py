@@ -7,7 +7,6 @@ import os
 import pathlib
 import re
 import secrets
-import signal
 import threading
 from collections.abc import Iterator
 from typing import IO, Any, BinaryIO
@@ -198,6 +197,8 @@ def kept_from_others(path: str | os.PathLike[str]) -> Iterator[None]:
 @contextlib.contextmanager
 def interrupts_later() -> Iterator[None]:
     """Delay interrupts to the end, so that none strikes amid a clean-up or is merely printed."""
+    import signal  # which only what is saved needs
+
     handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
         yield

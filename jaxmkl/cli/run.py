@@ -102,7 +102,7 @@ def command(given: Namespace) -> int:
             files.callback(run.close)
             ending = run.played(say)
         run.finished(ending)
-        return interrupts.status or ending.status or int(bool(run.failed))
+    return interrupts.status or ending.status or int(bool(run.failed))
 
 
 class Ending(NamedTuple):

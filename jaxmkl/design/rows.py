@@ -21,7 +21,6 @@ from jaxmkl.design.ted import ted
 from jaxmkl.kernels import Gaussian, Kernel, median_distance
 from jaxmkl.kernels.heuristics import median_of
 from jaxmkl.streaming.sparse import SparseRows
-from jaxmkl.tables import scale
 
 METHODS: dict[str, Callable[..., Design]] = {
     one.__name__: one for one in (random, ted, facility, cted, rrss, gmkal, lmkal)
@@ -166,7 +165,10 @@ def prepared(owner: str, X: Inputs, standardise: bool) -> Any:
     require(finite, owner, "X", "NaN or infinite values", "finite")
     if sparse:
         return X.astype(np.float64)
-    X = scale(X, "standard") if standardise else X
+    if standardise:
+        from jaxmkl.tables import scale  # which learners do not need
+
+        X = scale(X, "standard")
     return X.astype(jax.dtypes.canonicalize_dtype(jnp.promote_types(X.dtype, jnp.float32)))
 
 
