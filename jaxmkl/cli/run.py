@@ -339,7 +339,7 @@ def _columns(given: Namespace, table: Table, first: Chunk) -> Columns:
     if not good:
         raise ValueError(refused[0])
     looked_at = first.take(good)
-    of_arrays = getattr(table, "target", None)
+    of_arrays = table.target
     target = given.target if of_arrays is None else of_arrays
     asked = {"drop": given.drop, "as_": dict(given.as_), "keep": of_arrays is not None}
     return Columns.decide(looked_at, target, given.task, **asked, notes=table.notes)

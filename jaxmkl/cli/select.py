@@ -66,7 +66,7 @@ def _select(given: Namespace, file: TextIO) -> None:
         if name in names:
             text = f"{given.file} has a column {name!r}, as the output of select has"
             raise UsageError(f"{text}; rename it")
-    of_arrays = getattr(table, "target", None)
+    of_arrays = table.target
     target = of_arrays or given.target
     if target is not None and target not in names:
         raise UsageError(f"--target: {given.file} has no column {target!r}")

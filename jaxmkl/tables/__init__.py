@@ -32,12 +32,13 @@ from jaxmkl.tables._words import needs_polars as _needs_polars
 from jaxmkl.tables._words import usual_target
 
 if TYPE_CHECKING:
-    from jaxmkl.tables._cells import Chunk, RefusedRows
+    from jaxmkl.tables._cells import RefusedRows
     from jaxmkl.tables._columns import Columns, Fills
-    from jaxmkl.tables.source import Table, open_table
+    from jaxmkl.tables._rows import Chunk, Table
+    from jaxmkl.tables.source import open_table
 
-_LATE = {"Columns": "_columns", "Fills": "_columns", "Table": "source", "open_table": "source"}
-_LATE |= {"Chunk": "_cells", "RefusedRows": "_cells"}
+_LATE = {"Columns": "_columns", "Fills": "_columns", "Chunk": "_rows", "Table": "_rows"}
+_LATE |= {"RefusedRows": "_cells", "open_table": "source"}
 __all__ = [
     "LONGEST_LINE",
     "Chunk",

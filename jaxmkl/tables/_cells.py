@@ -7,14 +7,13 @@ import dataclasses
 import datetime
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from jaxmkl._checks import shown
 from jaxmkl._pytree import require
 from jaxmkl.tables._words import MISSING, number_in
 
@@ -46,14 +45,6 @@ PER_SECOND = {"ms": 1e3, "us": 1e6, "ns": 1e9}
 # blanks around a cell are ignored: spaces, tabs and ends of lines, no other control characters
 BLANKS = " \t\r\n\u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 CURRENCY, UNIT = r"(\p{Sc})", rf"\d[{BLANKS}]*(°?\p{{L}}[\p{{L}}/²³]*)$"
-
-
-MOST_CELLS = 2**24  # of a chunk
-
-
-def at_most(rows: int, columns: int) -> int:
-    """The rows of a chunk, fewer than asked for where they are very wide."""
-    return max(1, min(rows, MOST_CELLS // max(1, columns)))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -255,96 +246,6 @@ class Cells:
         infinite = found.is_infinite().fill_null(False)
         self.refuse(infinite, "{} is not finite; mend the cell or leave it empty")
         return found.fill_null(float("nan")).to_numpy()
-
-
-class Chunk(NamedTuple):
-    """Some rows of a table."""
-
-    frame: pl.DataFrame
-    place: str
-    """The unit in which rows are counted: "line" or "row"."""
-    numbers: Sequence[int]
-    """The number of each row (n,)."""
-    source: str
-    """The name of the file."""
-    missing: tuple[str, ...] = ()
-    """Words for missing cells, beside the usual ones."""
-    refused: tuple[tuple[int, str], ...] = ()
-    """The places of rows that cannot be read, in order, and why; their cells count for nothing."""
-
-    def column(self, name: str, comma: bool = False) -> Cells:
-        """The cells of a column; all are missing if it is not there."""
-        cells = self.frame.get_column(name, default=None)  # a list of names would be quadratic
-        if cells is None:
-            cells = pl.Series(name, [None] * len(self.frame), pl.Null)
-        of = f"column {name!r}"
-        return Cells(
-            cells,
-            lambda row: f"{self.source}, {self.place} {self.numbers[row]}, {of}",
-            comma,
-            self.missing,
-        )
-
-    @property
-    def has_decimal_commas(self) -> bool:
-        """Whether the numbers of a column have decimal commas beyond doubt."""
-        text = self.frame.select(pl.col(pl.String))
-        names = [
-            cells.name for cells in text if cells.alias("").str.contains(",", literal=True).any()
-        ]
-        styles = (self.column(name).style for name in names)
-        return any(style is not None and style.written.decimal == "," for style in styles)
-
-    def plain_numbers(self, names: Sequence[str]) -> tuple[list[str], np.ndarray]:
-        """The columns among these whose cells are all finite numbers without signs, at once.
-
-        Returns:
-          their names, and the numbers (n, names) float64, as :meth:`Cells.numbers` reads them.
-        """
-        schema, none = self.frame.schema, np.zeros((len(self.frame), 0))
-        if any(number_in(word) is not None for word in self.missing):
-            return [], none
-        dtypes = ((name, schema.get(name)) for name in names)
-        some = [name for name, of in dtypes if of == pl.String or (of and of.is_numeric())]
-        if not some or self.frame.is_empty():
-            return [], none
-        # by their places, as a name like ^a$ would be a pattern
-        cells = self.frame[some].select(pl.all().cast(pl.Float64, strict=False))
-        found = cells.to_numpy()
-        plain = np.isfinite(found).all(axis=0)
-        return [some[at] for at in np.flatnonzero(plain)], found[:, plain]
-
-    def require(self, *names: str) -> None:
-        """Refuse names that are none of a column."""
-        known_names = set(self.frame.columns)
-        for name in names:
-            if name not in known_names:
-                known = f"its columns are {shown(self.frame.columns, 100)}"
-                raise ValueError(f"{self.source}: has no column {name!r}; {known}")
-
-    def filter(self, mask: pl.Series) -> "Chunk":
-        """The rows at which a mask is True."""
-        return self.take(mask.arg_true().to_list())
-
-    def take(self, rows: Sequence[int]) -> "Chunk":
-        """The rows at these places."""
-        if len(rows) == len(self.frame):
-            return self
-        reasons = dict(self.refused)
-        kept = ((place, row) for place, row in enumerate(rows) if row in reasons)
-        refused = tuple((place, reasons[row]) for place, row in kept) if reasons else ()
-        numbers = [self.numbers[row] for row in rows]
-        return self._replace(frame=self.frame[rows], numbers=numbers, refused=refused)
-
-    def up_to_refused(self) -> Iterator["Chunk"]:
-        """The rows before the first one that cannot be read, which is refused then."""
-        if not self.refused:
-            yield self
-            return
-        end, reason = self.refused[0]
-        if end:
-            yield self.take(range(end))
-        raise ValueError(reason)
 
 
 def series_of(name: str, values: list) -> pl.Series:

@@ -12,9 +12,10 @@ import polars as pl
 
 from jaxmkl._checks import input_bound, shown
 from jaxmkl.tables import _kinds
-from jaxmkl.tables._cells import Chunk, RefusedRows
+from jaxmkl.tables._cells import RefusedRows
 from jaxmkl.tables._decide import Decision, kind_of, plainly_numbers, sentences
 from jaxmkl.tables._kinds import KINDS, Kind
+from jaxmkl.tables._rows import Chunk
 from jaxmkl.tables._target import Target, target_name, target_of
 
 BOUND = input_bound(np.float32)

@@ -17,7 +17,6 @@ from jaxmkl.tables._cells import (
     GROUPED,
     MOSTLY,
     Cells,
-    Chunk,
     Written,
     forms_of,
     instants,
@@ -25,6 +24,7 @@ from jaxmkl.tables._cells import (
     parsed,
 )
 from jaxmkl.tables._kinds import Kind
+from jaxmkl.tables._rows import Chunk
 
 FEW = 50  # words, at most, that become categories
 MANY = 50  # rows from which on values that are all distinct name the rows

@@ -10,9 +10,9 @@ import polars as pl
 import scipy.sparse
 
 from jaxmkl.tables._bytes import Bytes, is_text, not_text
-from jaxmkl.tables._cells import Chunk
 from jaxmkl.tables._entries import MOST
 from jaxmkl.tables._reading import Reading
+from jaxmkl.tables._rows import Chunk
 from jaxmkl.tables._table import Arrays, Numbered, dense_or_sparse
 from jaxmkl.tables._text import TextTable
 

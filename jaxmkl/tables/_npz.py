@@ -11,7 +11,7 @@ from jaxmkl._archive import Archive, damage
 from jaxmkl._checks import shown
 from jaxmkl.tables import _table
 from jaxmkl.tables._bytes import Bytes
-from jaxmkl.tables._cells import Chunk
+from jaxmkl.tables._rows import Chunk
 
 CSR = ("data", "indices", "indptr", "shape")
 

@@ -20,9 +20,8 @@ from jaxmkl.tables._reading import How
 from jaxmkl.tables._words import needs_polars
 
 if TYPE_CHECKING:
-    from jaxmkl.tables._cells import Chunk
     from jaxmkl.tables._columns import Columns, Fills
-    from jaxmkl.tables.source import Table
+    from jaxmkl.tables._rows import Chunk, Table
 
 FORMAT = 2  #: number of the format of a pipeline's file
 AT_ONCE = 1024  # rows that are predicted together

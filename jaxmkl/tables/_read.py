@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import polars as pl
     from scipy.sparse import csr_array
 
-    from jaxmkl.tables._cells import Chunk
     from jaxmkl.tables._columns import Columns
+    from jaxmkl.tables._rows import Chunk
 
 TASKS = ("regression", "classification", "multiclass")
 

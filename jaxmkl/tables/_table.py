@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from jaxmkl.streaming.sparse import SparseRows
-    from jaxmkl.tables._cells import Chunk
     from jaxmkl.tables._columns import Columns
+    from jaxmkl.tables._rows import Chunk
 
 MAX_DENSE_BYTES = 4 * 2**30
 NOT_SPARSE = "sparse must be False but for LIBSVM files and the parts of a CSR matrix in npz files"

@@ -16,8 +16,9 @@ import polars as pl
 
 from jaxmkl.tables import _header
 from jaxmkl.tables._bytes import Bytes, is_text, not_text
-from jaxmkl.tables._cells import Chunk, at_most, series_of
+from jaxmkl.tables._cells import series_of
 from jaxmkl.tables._reading import Reading
+from jaxmkl.tables._rows import Chunk, Table, at_most
 from jaxmkl.tables._words import twice
 
 SEPARATORS = ";\t|,"  # of several that split alike the first: commas may be of decimals
@@ -26,20 +27,22 @@ Reasons = dict[int, str]  # why rows are refused, by their places in a chunk
 NAMED_BY = 1000  # objects of JSON that are looked at for names of columns
 
 
-class TextTable:
-    """A :class:`Table` in a file of text, whose lines are counted while they are read."""
-
-    names: list[str]
-    named_by: int | None = None
+class TextTable(Table):
+    """A table in a file of text, whose lines are counted while they are read."""
 
     def __init__(self, file: Bytes, reading: Reading | None = None) -> None:
+        # the first lines tell the names
         self.file, self.top, self.notes = file, file.name, list[str]()
         self.reading = reading or Reading()
-        self.close, self.share_read = file.close, file.share_read
         self.lines = Lines(file, self.reading.longest_line)
 
+    def close(self) -> None:
+        self.file.close()
+
+    def share_read(self) -> float | None:
+        return self.file.share_read()
+
     def chunks(self, size: int) -> Iterator[Chunk]:
-        """Read chunks of ``size`` rows, the last one with what remains."""
         for chunk in self._chunks(at_most(size, len(self.names))):
             yield from [chunk] if self.reading.keep_refused else chunk.up_to_refused()
         self.lines.check()

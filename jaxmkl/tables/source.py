@@ -5,16 +5,16 @@ import io
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol, Unpack
+from typing import Any, Unpack
 
-import numpy as np
 import polars as pl
 
 from jaxmkl.streaming.sparse import SparseRows
 from jaxmkl.tables._arff import is_arff, read_arff
 from jaxmkl.tables._bytes import Bytes
-from jaxmkl.tables._cells import Chunk, at_most, series_of
+from jaxmkl.tables._cells import series_of
 from jaxmkl.tables._reading import How, Reading
+from jaxmkl.tables._rows import Chunk, Table
 from jaxmkl.tables._text import CSV, NDJSON
 from jaxmkl.tables._words import number_in
 
@@ -22,65 +22,22 @@ ROWS = 8192  # of a chunk
 STREAM = b"\xff\xff\xff\xff"  # with which streams of Arrow begin
 
 
-class Table(Protocol):
-    """Rows of named columns, which are read once and in order."""
-
-    names: list[str]
-    """The names of the columns."""
-    named_by: int | None = None
-    """The number of first rows that :attr:`names` are those of; None for all rows."""
-    notes: list[str]
-    """A sentence on each decision made while it was opened."""
-    top: str
-    """The place where it begins, for messages."""
-
-    def chunks(self, size: int) -> Iterator[Chunk]:
-        """Read chunks of ``size`` rows, the last one with what remains."""
-
-    def share_read(self) -> float | None:
-        """Return the share that was read, from 0 to 1; None where it is not known."""
-
-    def close(self) -> None:
-        """Close the file."""
-
-
 class Frame(Table):
     """A table of polars, in memory or to be scanned."""
 
-    def __init__(
-        self,
-        frame: pl.LazyFrame | pl.DataFrame,
-        source: str,
-        target: str | None = None,
-        reading: Reading | None = None,
-    ) -> None:
-        self.source, self.top, self.notes = source, source, list[str]()
-        self._missing = tuple((reading or Reading()).missing)
-        self.target = target  # where the columns are numbers of arrays, all to be kept
-        self._frame, self._read = frame.lazy(), 0
-        self.names = self._frame.collect_schema().names()
-        if not self.names:
-            raise ValueError(f"{source}: has no columns")
-        self._length = self._frame.select(pl.len()).collect().item()
+    def __init__(self, frame: pl.LazyFrame | pl.DataFrame, source: str, reading: Reading) -> None:
+        self._frame = frame.lazy()
+        length = self._frame.select(pl.len()).collect().item()
+        super().__init__(source, self._frame.collect_schema().names(), length, reading.missing)
 
-    def chunks(self, size: int) -> Iterator[Chunk]:
-        size = at_most(size, len(self.names))
+    def _frames(self, size: int) -> Iterator[pl.DataFrame]:
         frames = self._frame.collect_batches(chunk_size=size, maintain_order=True)
         while True:
             with whole(self.source):
                 frame = next(frames, None)
             if frame is None:
                 return
-            for part in frame.iter_slices(size):
-                rows = range(self._read + 1, self._read + 1 + len(part))
-                self._read += len(part)
-                yield Chunk(part, "row", rows, self.source, self._missing)
-
-    def share_read(self) -> float:
-        return self._read / max(1, self._length)
-
-    def close(self) -> None:
-        pass
+            yield from frame.iter_slices(size)
 
 
 def open_table(source: object, **how: Unpack[How]) -> Table:
@@ -124,7 +81,7 @@ def open_table(source: object, **how: Unpack[How]) -> Table:
             from jaxmkl.tables._entries import Entries, csr_of  # SciPy takes a while
 
             return Entries(csr_of(source), name, reading)
-        return Frame(_frame_of(source), name, reading=reading)
+        return Frame(_frame_of(source), name, reading)
     file = Bytes(source)
     try:
         return open_file(source, file, format_of(file, source), reading)
@@ -140,11 +97,8 @@ def refuse_of_csv(name: str, of: str, reading: Reading) -> None:
         raise ValueError(f"{name}: {text}")
 
 
-def open_file(
-    path: str | os.PathLike[str], file: Bytes, of: str, reading: Reading | None = None
-) -> Table:
+def open_file(path: str | os.PathLike[str], file: Bytes, of: str, reading: Reading) -> Table:
     """Open the table in a file of a format; a file that is read as a whole is closed."""
-    reading = reading or Reading()
     if of == "CSV":
         return CSV(file, reading)
     refuse_of_csv(file.name, of, reading)
@@ -156,17 +110,13 @@ def open_file(
         return NDJSON(file, reading)
     with contextlib.closing(file):
         if of == "ARFF":
-            return Frame(read_arff(file), file.name, reading=reading)
+            return Frame(read_arff(file), file.name, reading)
         if of == "npz":
             from jaxmkl.tables._entries import Entries
             from jaxmkl.tables._npz import read_npz
 
             arrays = read_npz(file, None, None)
-            labels = arrays.labels.frame
-            if not isinstance(arrays.X, np.ndarray):
-                return Entries(arrays.X, file.name, reading, labels)
-            frame = pl.DataFrame(arrays.X, [*arrays.names]).with_columns(labels)
-            return Frame(frame, file.name, frame.columns[-1], reading)
+            return Entries(arrays.X, file.name, reading, arrays.labels.frame)
         # scanned where it lies, or in memory if it cannot be sought in
         is_stream = file.start.startswith(STREAM)
         content: Any = os.fspath(path)
@@ -175,7 +125,7 @@ def open_file(
                 content = io.BytesIO(file.whole_content())
             arrow = pl.read_ipc_stream if is_stream else pl.scan_ipc
             scan: Any = pl.scan_parquet if of == "Parquet" else arrow
-            return Frame(scan(content), file.name, reading=reading)
+            return Frame(scan(content), file.name, reading)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,154 @@
+"""Tables: rows of named columns in chunks, from wherever they come."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from jaxmkl._checks import shown
+from jaxmkl.tables._cells import Cells
+from jaxmkl.tables._words import number_in
+
+MOST_CELLS = 2**24  # of a chunk
+
+
+def at_most(rows: int, columns: int) -> int:
+    """The rows of a chunk, fewer than asked for where they are very wide."""
+    return max(1, min(rows, MOST_CELLS // max(1, columns)))
+
+
+class Chunk(NamedTuple):
+    """Some rows of a table."""
+
+    frame: pl.DataFrame
+    place: str
+    """The unit in which rows are counted: "line" or "row"."""
+    numbers: Sequence[int]
+    """The number of each row (n,)."""
+    source: str
+    """The name of the file."""
+    missing: tuple[str, ...] = ()
+    """Words for missing cells, beside the usual ones."""
+    refused: tuple[tuple[int, str], ...] = ()
+    """The places of rows that cannot be read, in order, and why; their cells count for nothing."""
+
+    def column(self, name: str, comma: bool = False) -> Cells:
+        """The cells of a column; all are missing if it is not there."""
+        cells = self.frame.get_column(name, default=None)  # a list of names would be quadratic
+        if cells is None:
+            cells = pl.Series(name, [None] * len(self.frame), pl.Null)
+        of = f"column {name!r}"
+        return Cells(
+            cells,
+            lambda row: f"{self.source}, {self.place} {self.numbers[row]}, {of}",
+            comma,
+            self.missing,
+        )
+
+    @property
+    def has_decimal_commas(self) -> bool:
+        """Whether the numbers of a column have decimal commas beyond doubt."""
+        text = self.frame.select(pl.col(pl.String))
+        names = [
+            cells.name for cells in text if cells.alias("").str.contains(",", literal=True).any()
+        ]
+        styles = (self.column(name).style for name in names)
+        return any(style is not None and style.written.decimal == "," for style in styles)
+
+    def plain_numbers(self, names: Sequence[str]) -> tuple[list[str], np.ndarray]:
+        """The columns among these whose cells are all finite numbers without signs, at once.
+
+        Returns:
+          their names, and the numbers (n, names) float64, as :meth:`Cells.numbers` reads them.
+        """
+        schema, none = self.frame.schema, np.zeros((len(self.frame), 0))
+        if any(number_in(word) is not None for word in self.missing):
+            return [], none
+        dtypes = ((name, schema.get(name)) for name in names)
+        some = [name for name, of in dtypes if of == pl.String or (of and of.is_numeric())]
+        if not some or self.frame.is_empty():
+            return [], none
+        # by their places, as a name like ^a$ would be a pattern
+        cells = self.frame[some].select(pl.all().cast(pl.Float64, strict=False))
+        found = cells.to_numpy()
+        plain = np.isfinite(found).all(axis=0)
+        return [some[at] for at in np.flatnonzero(plain)], found[:, plain]
+
+    def require(self, *names: str) -> None:
+        """Refuse names that are none of a column."""
+        known_names = set(self.frame.columns)
+        for name in names:
+            if name not in known_names:
+                known = f"its columns are {shown(self.frame.columns, 100)}"
+                raise ValueError(f"{self.source}: has no column {name!r}; {known}")
+
+    def filter(self, mask: pl.Series) -> "Chunk":
+        """The rows at which a mask is True."""
+        return self.take(mask.arg_true().to_list())
+
+    def take(self, rows: Sequence[int]) -> "Chunk":
+        """The rows at these places."""
+        if len(rows) == len(self.frame):
+            return self
+        reasons = dict(self.refused)
+        kept = ((place, row) for place, row in enumerate(rows) if row in reasons)
+        refused = tuple((place, reasons[row]) for place, row in kept) if reasons else ()
+        numbers = [self.numbers[row] for row in rows]
+        return self._replace(frame=self.frame[rows], numbers=numbers, refused=refused)
+
+    def up_to_refused(self) -> Iterator["Chunk"]:
+        """The rows before the first one that cannot be read, which is refused then."""
+        if not self.refused:
+            yield self
+            return
+        end, reason = self.refused[0]
+        if end:
+            yield self.take(range(end))
+        raise ValueError(reason)
+
+
+class Table:
+    """Rows of named columns, which are read once and in order.
+
+    Args:
+      source: its name, for messages.
+      names: the names of the columns.
+      length: the number of rows, if it is known.
+      missing: words for missing cells, beside the usual ones.
+    """
+
+    named_by: int | None = None
+    """The number of first rows that :attr:`names` are those of; None for all rows."""
+    target: str | None = None
+    """The target of arrays, whose columns are to be kept as they are; None if there is none."""
+
+    def __init__(
+        self, source: str, names: Sequence[str], length: int = 0, missing: Sequence[str] = ()
+    ) -> None:
+        self.source = self.top = source
+        """``top`` is the place where it begins, for messages."""
+        self.names = [*names]
+        self.notes = list[str]()
+        """A sentence on each decision made while it was opened."""
+        self._length, self._missing, self._read = length, tuple(missing), 0
+        if not self.names:
+            raise ValueError(f"{source}: has no columns")
+
+    def chunks(self, size: int) -> Iterator[Chunk]:
+        """Read chunks of ``size`` rows, the last one with what remains."""
+        for frame in self._frames(at_most(size, len(self.names))):
+            numbers = range(self._read + 1, self._read + 1 + len(frame))
+            self._read += len(frame)
+            yield Chunk(frame, "row", numbers, self.source, self._missing)
+
+    def _frames(self, size: int) -> Iterator[pl.DataFrame]:
+        """Read frames of at most ``size`` rows."""
+        raise NotImplementedError
+
+    def share_read(self) -> float | None:
+        """Return the share that was read, from 0 to 1; None where it is not known."""
+        return self._read / max(1, self._length)
+
+    def close(self) -> None:
+        """Close the file, if there is one."""
