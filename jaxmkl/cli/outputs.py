@@ -61,22 +61,16 @@ def reserved(
     with contextlib.ExitStack() as stack:
         for name, path in given.items():
             is_device = is_special(path) and name != "--checkpoint"  # which is read as well
-            if not is_device and name not in standard:
-                stack.enter_context(_locked(name, path))
-        yield
-
-
-@contextlib.contextmanager
-def _locked(name: str, path: Path) -> Iterator[None]:
-    if os.path.exists(path) and not path.is_file():
-        raise UsageError(f"{name}: {path} is not a file")
-    if not path.parent.is_dir():
-        raise UsageError(f"{name}: {path}: the folder {path.parent} does not exist")
-    with contextlib.ExitStack() as stack:
-        try:
-            stack.enter_context(kept_from_others(path))
-        except OSError as error:
-            raise UsageError(f"{name}: {path}: {error.strerror}") from None
+            if is_device or name in standard:
+                continue
+            if os.path.exists(path) and not path.is_file():
+                raise UsageError(f"{name}: {path} is not a file")
+            if not path.parent.is_dir():
+                raise UsageError(f"{name}: {path}: the folder {path.parent} does not exist")
+            try:
+                stack.enter_context(kept_from_others(path))
+            except OSError as error:
+                raise UsageError(f"{name}: {path}: {error.strerror}") from None
         yield
 
 

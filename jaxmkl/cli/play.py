@@ -27,7 +27,7 @@ from jaxmkl.evaluate import (
     predicts_log_odds,
 )
 from jaxmkl.streaming import Stream
-from jaxmkl.tables import Chunk, Columns, Fills, Pipeline, RefusedRows, Seen
+from jaxmkl.tables import Chunk, Columns, Fills, Pipeline, Readable, Seen, readable
 from jaxmkl.wrappers import delayed
 
 if TYPE_CHECKING:
@@ -158,15 +158,6 @@ class Progress(NamedTuple):
         return self.num_rows + self.num_bad
 
 
-class Readable(NamedTuple):
-    """The rows of a chunk that can be read, before the first one that ends the run."""
-
-    chunk: Chunk
-    bad: tuple[BadRow, ...]  #: those that are skipped
-    passed: int  #: the number of both
-    refusal: str = ""  #: why the next row ends the run, if one does
-
-
 class Played(NamedTuple):
     """The outcome of a chunk. Labels are like the predictions of :class:`Written`."""
 
@@ -174,7 +165,9 @@ class Played(NamedTuple):
     achieved: dict[str, list[Achieved]]
     said: dict[str, Written]  #: by each learner's first seed
     labels: np.ndarray
-    readable: Readable
+    chunk: Chunk  #: the rows that were played
+    bad: tuple[BadRow, ...]  #: those that were skipped
+    refusal: str  #: why the next row ends the run, if it does
 
 
 class Play:
@@ -233,9 +226,12 @@ class Play:
         Raises:
           ValueError: if that is the case at the first row of the run.
         """
-        readable, X, fills, y = self._read(chunk)
+        found = self._readable(chunk)
+        X, fills, y = found.found
+        bad = tuple(BadRow(int(chunk.numbers[row]), reason)
+                    for row, reason in found.reasons.items() if row < found.passed)  # fmt: skip
         if not len(X):
-            return self._nothing(chunk, readable)
+            return self._nothing(chunk, found, bad)
         now, target = self.now, cast(Any, self.columns.target)
         given = (y - now.baselines.starting(y)).astype(np.float32)
         played = {name: [self._played(name, player, X, given) for player in each]
@@ -251,67 +247,49 @@ class Play:
                        zip(now.scores, by_baselines, strict=True))  # fmt: skip
         then = Progress(
             fills,
-            now.unseen + self.columns.unseen(readable.chunk, X),
+            now.unseen + self.columns.unseen(found.chunk, X),
             baselines,
             (first, last),
             now.num_rows + len(labels),
             now.num_unlabelled + int(np.isnan(labels).sum()),
             now.seconds,
-            now.num_bad + len(readable.bad),
-            self._fingerprint(chunk, readable),
+            now.num_bad + len(bad),
+            self._fingerprint(chunk, found),
         )
         achieved = {name: [progress for progress, _ in each] for name, each in scored.items()}
         said = {name: each[0][1] for name, each in scored.items()}
-        return Played(then, achieved, said, labels, readable)
+        return Played(then, achieved, said, labels, found.chunk, bad, found.refusal)
 
-    def _read(self, chunk: Chunk) -> tuple[Readable, np.ndarray, Fills, np.ndarray]:
-        """Find the rows that can be read; their inputs, the fills after them, and their labels."""
-        rows, reasons, refusal = np.arange(len(chunk.frame)), dict(chunk.refused), ""
-        left = max(0, self._most_bad - self.now.num_bad)
-        X, fills, y = np.zeros((0, len(self.columns.features))), self.now.fills, np.zeros(0)
-        while True:
-            rows = np.setdiff1d(rows, [*reasons])
-            if len(reasons) > left:  # nothing from the first one too many on
-                end = sorted(reasons)[left]
-                refusal, rows = reasons[end], self._aligned(rows[rows < end])
-            if not len(rows):
-                break
-            try:
-                kept = chunk.take(rows.tolist())
-                X, fills = self.columns.inputs(kept, self.now.fills)
-                y = self.columns.labels(kept)
-                break
-            except RefusedRows as error:
-                reasons |= {int(rows[row]): reason for row, reason in error.reasons.items()}
-        passed = len(chunk.frame) if not refusal else int(rows[-1]) + 1 if len(rows) else 0
-        bad = tuple(BadRow(int(chunk.numbers[row]), reasons[row])
-                    for row in sorted(reasons) if row < passed)  # fmt: skip
-        readable = Readable(chunk.take(rows.tolist()), bad, passed, refusal)
-        return readable, X[: len(rows)], fills, y[: len(rows)]
+    def _readable(self, chunk: Chunk) -> Readable:
+        """Read inputs, the fills after them, and labels of the rows that can be read."""
 
-    def _aligned(self, rows: np.ndarray) -> np.ndarray:
-        """The rows (n,) up to the end of a block, or all where the first one is not complete."""
-        total = self.now.num_rows + len(rows)
-        return rows if total < ALIGNED else rows[: max(0, len(rows) - total % ALIGNED)]
+        def read(rows: Chunk) -> tuple[np.ndarray, Fills, np.ndarray]:
+            return *self.columns.inputs(rows, self.now.fills), self.columns.labels(rows)
 
-    def _fingerprint(self, chunk: Chunk, readable: Readable) -> Fingerprint:
+        def aligned(rows: list[int]) -> list[int]:
+            """The rows up to the end of a block, or all where the first one is not complete."""
+            total = self.now.num_rows + len(rows)
+            return rows if total < ALIGNED else rows[: max(0, len(rows) - total % ALIGNED)]
+
+        return readable(chunk, max(0, self._most_bad - self.now.num_bad), read, aligned)
+
+    def _fingerprint(self, chunk: Chunk, found: Readable) -> Fingerprint:
         before = self.now.fingerprint
-        return before.after(chunk.frame[: readable.passed]) if self._keeps_fingerprint else before
+        return before.after(chunk.frame[: found.passed]) if self._keeps_fingerprint else before
 
-    def _nothing(self, chunk: Chunk, readable: Readable) -> Played:
+    def _nothing(self, chunk: Chunk, found: Readable, bad: tuple[BadRow, ...]) -> Played:
         """The outcome of a chunk of which no row can be played."""
-        if readable.refusal and not self.now.num_rows:
-            raise ValueError(readable.refusal)
+        if found.refusal and not self.now.num_rows:
+            raise ValueError(found.refusal)
         then = self.now._replace(
-            num_bad=self.now.num_bad + len(readable.bad),
-            fingerprint=self._fingerprint(chunk, readable),
+            num_bad=self.now.num_bad + len(bad), fingerprint=self._fingerprint(chunk, found)
         )
         achieved = {name: [one.now for one in each] for name, each in self.players.items()}
-        return Played(then, achieved, {}, np.zeros(0), readable)
+        return Played(then, achieved, {}, np.zeros(0), found.chunk, bad, found.refusal)
 
     def take(self, played: Played) -> None:
         """Accept the outcome of a chunk; no interrupt may come before all players have it."""
-        self.now, self.bad = played.now, (*self.bad, *played.readable.bad)
+        self.now, self.bad = played.now, (*self.bad, *played.bad)
         for name, each in self.players.items():
             for player, achieved in zip(each, played.achieved[name], strict=True):
                 player.now = achieved

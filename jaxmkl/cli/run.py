@@ -221,8 +221,8 @@ class Run:
                 if new > 0:
                     played = play.play(chunk.take(range(rows - new, rows)))
                     self._take(played)
-                    if played.readable.refusal:
-                        raise ValueError(played.readable.refusal)
+                    if played.refusal:
+                        raise ValueError(played.refusal)
                 say(play.now.num_rows, self.table.share_read())
                 self.interrupts.look()
         if read < end and before:
@@ -239,8 +239,7 @@ class Run:
             self.play.take(played)
             self._count_time()
             if played.said:
-                start, chunk = played.now.baselines.start, played.readable.chunk
-                about = chunk, played.said, played.labels, start
+                about = played.chunk, played.said, played.labels, played.now.baselines.start
                 self._write("predictions", lambda: self.predictions.write(*about))
             self._write("checkpoint", lambda: self.kept.offer(self.play, self.predictions))
             self.interrupts.patience = PATIENCE

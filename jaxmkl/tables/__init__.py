@@ -34,11 +34,16 @@ from jaxmkl.tables._words import usual_target
 if TYPE_CHECKING:
     from jaxmkl.tables._cells import RefusedRows
     from jaxmkl.tables._columns import Columns, Fills
-    from jaxmkl.tables._rows import Chunk, Table
+    from jaxmkl.tables._rows import Chunk, Readable, Table, readable
     from jaxmkl.tables.source import open_table
 
-_LATE = {"Columns": "_columns", "Fills": "_columns", "Chunk": "_rows", "Table": "_rows"}
-_LATE |= {"RefusedRows": "_cells", "open_table": "source"}
+_LATE = {
+    "Columns": "_columns",
+    "Fills": "_columns",
+    "RefusedRows": "_cells",
+    "open_table": "source",
+}
+_LATE |= dict.fromkeys(("Chunk", "Readable", "Table", "readable"), "_rows")
 __all__ = [
     "LONGEST_LINE",
     "Chunk",
@@ -46,6 +51,7 @@ __all__ = [
     "Dataset",
     "Fills",
     "Pipeline",
+    "Readable",
     "RefusedRows",
     "Seen",
     "SkippedRows",
@@ -55,6 +61,7 @@ __all__ = [
     "load_pipeline",
     "open_table",
     "read",
+    "readable",
     "save_pipeline",
     "scale",
     "usual_target",

@@ -145,6 +145,9 @@ class Pipeline:
     def _predictions(
         self, data: Inputs, stacklevel: int, most_bad: int = 0
     ) -> Iterator[tuple["Chunk", Prediction]]:
+        from jaxmkl.tables._cells import RefusedRows
+        from jaxmkl.tables._rows import readable
+
         keeps, bad = most_bad > 0, list[int]()
         table: Table = data if hasattr(data, "share_read") else self.open(data, keep_refused=keeps)
         try:
@@ -155,8 +158,11 @@ class Pipeline:
                 warnings.warn(f"{text}: {shown(missing, 20)}", UserWarning, stacklevel=stacklevel)
             unseen = np.zeros(len(self.columns.kinds), int)
             for rows in table.chunks(AT_ONCE):
-                chunk, X, skipped = self._readable(rows, most_bad - len(bad))
-                bad += skipped
+                left = most_bad - len(bad)
+                chunk, X, _, reasons, refusal = readable(rows, left, self._inputs)
+                if refusal:
+                    raise RefusedRows(dict([*reasons.items()][left:]))
+                bad += (rows.numbers[row] for row in reasons)
                 if not len(X):
                     continue
                 given = set(chunk.frame.columns)
@@ -172,25 +178,8 @@ class Pipeline:
             if table is not data:
                 table.close()
 
-    def _readable(self, chunk: "Chunk", most: int) -> tuple["Chunk", np.ndarray, list[int]]:
-        """The rows of a chunk that can be read, their inputs, and the numbers of up to ``most``
-        others; one more is refused."""
-        from jaxmkl.tables._cells import RefusedRows
-
-        reasons = dict(chunk.refused)
-        while True:
-            bad = sorted(reasons)
-            end = [*bad, len(chunk.frame)][min(most, len(bad))]  # the row that is one too many
-            rows = [row for row in range(end) if row not in reasons]
-            kept = chunk.take(rows)
-            try:
-                X, _ = self.columns.inputs(kept, self.fills, learn=False)
-            except RefusedRows as error:
-                reasons |= {rows[row]: reason for row, reason in error.reasons.items()}
-                continue
-            if len(bad) > most:
-                raise RefusedRows({row: reasons[row] for row in bad[most:]})
-            return kept, X, [chunk.numbers[row] for row in bad]
+    def _inputs(self, chunk: "Chunk") -> np.ndarray:
+        return self.columns.inputs(chunk, self.fills, learn=False)[0]
 
     def _all(self, data: Inputs) -> Prediction:
         found = []

@@ -1,13 +1,13 @@
 """Tables: rows of named columns in chunks, from wherever they come."""
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from jaxmkl._checks import shown
-from jaxmkl.tables._cells import Cells
+from jaxmkl.tables._cells import Cells, RefusedRows
 from jaxmkl.tables._words import number_in
 
 MOST_CELLS = 2**24  # of a chunk
@@ -106,6 +106,51 @@ class Chunk(NamedTuple):
         if end:
             yield self.take(range(end))
         raise ValueError(reason)
+
+
+class Readable(NamedTuple):
+    """The rows of a chunk that can be read, before the first one that is refused."""
+
+    chunk: Chunk
+    found: Any
+    """What was read of them."""
+    passed: int
+    """The number of rows read or skipped."""
+    reasons: dict[int, str]
+    """Why others cannot be read, by their places, in order; they are skipped before ``passed``."""
+    refusal: str
+    """Why the next row is refused, if one is."""
+
+
+def readable(
+    chunk: Chunk,
+    most: int,
+    read: Callable[[Chunk], Any],
+    aligned: Callable[[list[int]], list[int]] = list,
+) -> Readable:
+    """Read the rows of a chunk, and skip at most so many others; one more is refused.
+
+    Args:
+      chunk: the rows.
+      most: the number of rows to skip.
+      read: the function that reads rows, or raises :class:`RefusedRows`.
+      aligned: a function of the rows before one that is refused, which returns those to be read.
+    """
+    reasons = dict(chunk.refused)
+    while True:
+        bad = sorted(reasons)
+        end = [*bad, len(chunk.frame)][min(most, len(bad))]
+        rows, is_refused = [row for row in range(end) if row not in reasons], len(bad) > most
+        rows = aligned(rows) if is_refused else rows
+        kept = chunk.take(rows)
+        try:
+            found = read(kept)
+        except RefusedRows as error:
+            reasons |= {rows[row]: reason for row, reason in error.reasons.items()}
+            continue
+        passed = end if not is_refused else rows[-1] + 1 if rows else 0
+        refusal = reasons[end] if is_refused else ""
+        return Readable(kept, found, passed, {row: reasons[row] for row in bad}, refusal)
 
 
 class Table:
