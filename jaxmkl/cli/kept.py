@@ -14,7 +14,7 @@ from jaxmkl._files import written_whole
 from jaxmkl._version import __version__
 from jaxmkl.checkpoint import arrays_of, packed, tree_of, unpacked
 from jaxmkl.cli import options
-from jaxmkl.cli.play import BadRow, Play, Player
+from jaxmkl.cli.play import BadRow, Play
 from jaxmkl.cli.predictions import Predictions
 from jaxmkl.evaluate import UsageError
 from jaxmkl.streaming.checkpoints import LastTwo
@@ -81,7 +81,7 @@ class Kept:
         if self._found is None:
             return
         header, tree, states = self._found
-        players = _players(play)
+        players = play.everyone
         if len(states) != len(players):
             text = f"{len(states)} learners and seeds, and the run has {len(players)}"
             raise ValueError(f"--checkpoint: {self.path} holds {text}")
@@ -112,7 +112,7 @@ class Kept:
             "jaxmkl": __version__,
             "settings": self._settings,
             "columns": play.columns.to_json(),
-            "players": len(_players(play)),
+            "players": len(play.everyone),
             "warned": list(play.warned),
             "bad": play.bad,
             "predictions": 0 if predictions is None else predictions.length(),
@@ -124,20 +124,15 @@ def _option(name: str) -> str:
     return "FILE" if name == "file" else f"--{name.strip('_')}"
 
 
-def _players(play: Play) -> list[Player]:
-    return [player for each in play.players.values() for player in each]
-
-
 def _tree(play: Play) -> tuple:
     """The progress of a run as numbers and arrays, without the states of the learners."""
-    return play.now, [player.now._replace(state=None) for player in _players(play)]
+    return play.now, [player.now._replace(state=None) for player in play.everyone]
 
 
 def _write(path: str, header: Mapping[str, object], play: Play) -> None:
     """Write a zip archive of the header as JSON, the progress and a checkpoint of each player."""
-    players = _players(play)
     members: dict[str, Any] = {"play.npz": arrays_of(_tree(play))}
-    members |= {f"{i}.npz": packed(p.learner, p.now.state) for i, p in enumerate(players)}
+    members |= {f"{i}.npz": packed(p.learner, p.now.state) for i, p in enumerate(play.everyone)}
     with written_whole(path, keep=True) as file, zipfile.ZipFile(file, "w") as archive:
         archive.writestr("run.json", json.dumps(header))
         for name, arrays in members.items():

@@ -47,13 +47,6 @@ class Achieved(NamedTuple):
     densities: Densities | None = None  #: of numbers, if it predicts any
 
 
-class Said(NamedTuple):
-    """What a learner predicted for the rows of a chunk (n,)."""
-
-    prediction: np.ndarray
-    distribution: StudentMixture | None
-
-
 class Written(NamedTuple):
     """What is written of a learner's predictions (n,): classes, counted from 0, or numbers in the
     units of the target; NaN where there is none."""
@@ -81,9 +74,12 @@ class Player:
         self._delay, self._compiles = delay, compiles
         self._stream = Stream(self.learner, gaps=True)
 
-    def play(self, X: np.ndarray, y: np.ndarray) -> tuple[Achieved, Said]:
-        """Play a chunk; return the progress after it, without scores, and the predictions."""
+    def play(self, X: np.ndarray, y: np.ndarray) -> tuple[Achieved, np.ndarray, Any]:
+        """Play a chunk; return the progress after it, without scores, and the predictions (n,)
+        and their distribution or None."""
         now = self.now
+        if not len(y):
+            return now, y, None
         if self._compiles:  # before the clock starts
             self._stream.push(now.state, X, y)
             self._compiles = False
@@ -98,7 +94,7 @@ class Player:
             num_labels=now.num_labels + int(asked.sum()),
             seconds=now.seconds + seconds,
         )
-        return then, Said(prediction, jax.tree.map(np.asarray, outputs.distribution))
+        return then, prediction, jax.tree.map(np.asarray, outputs.distribution)
 
     def settled(self) -> tuple[Learner, PyTree]:
         """The learner and its state after the labels that are due have arrived."""
@@ -162,7 +158,7 @@ class Played(NamedTuple):
     """The outcome of a chunk. Labels are like the predictions of :class:`Written`."""
 
     now: Progress
-    achieved: dict[str, list[Achieved]]
+    achieved: list[Achieved]  #: by each player
     said: dict[str, Written]  #: by each learner's first seed
     labels: np.ndarray
     chunk: Chunk  #: the rows that were played
@@ -230,8 +226,8 @@ class Play:
         X, fills, y = found.found
         bad = tuple(BadRow(int(chunk.numbers[row]), reason)
                     for row, reason in found.reasons.items() if row < found.passed)  # fmt: skip
-        if not len(X):
-            return self._nothing(chunk, found, bad)
+        if found.refusal and not self.now.num_rows + len(y):
+            raise ValueError(found.refusal)
         now, target = self.now, cast(Any, self.columns.target)
         given = (y - now.baselines.starting(y)).astype(np.float32)
         played = {name: [self._played(name, player, X, given) for player in each]
@@ -239,8 +235,8 @@ class Play:
         labels = target.places(y)
         rows = now.num_rows + np.arange(len(labels))
         baselines, by_baselines = now.baselines.after(labels)
-        everyone = (one for each in played.values() for one, _ in each)
-        judged = np.where(rows >= judged_from(baselines, everyone), labels, np.nan)
+        achieved = (one for each in played.values() for one, *_ in each)
+        judged = np.where(rows >= judged_from(baselines, achieved), labels, np.nan)
         scored = {name: [_scored(*one, rows, judged, baselines) for one in each]
                   for name, each in played.items()}  # fmt: skip
         first, last = (score.after(values, judged) for score, values in
@@ -254,11 +250,13 @@ class Play:
             now.num_unlabelled + int(np.isnan(labels).sum()),
             now.seconds,
             now.num_bad + len(bad),
-            self._fingerprint(chunk, found),
+            now.fingerprint.after(chunk.frame[: found.passed])
+            if self._keeps_fingerprint
+            else now.fingerprint,
         )
-        achieved = {name: [progress for progress, _ in each] for name, each in scored.items()}
         said = {name: each[0][1] for name, each in scored.items()}
-        return Played(then, achieved, said, labels, found.chunk, bad, found.refusal)
+        progress = [one for each in scored.values() for one, _ in each]
+        return Played(then, progress, said, labels, found.chunk, bad, found.refusal)
 
     def _readable(self, chunk: Chunk) -> Readable:
         """Read inputs, the fills after them, and labels of the rows that can be read."""
@@ -273,36 +271,25 @@ class Play:
 
         return readable(chunk, max(0, self._most_bad - self.now.num_bad), read, aligned)
 
-    def _fingerprint(self, chunk: Chunk, found: Readable) -> Fingerprint:
-        before = self.now.fingerprint
-        return before.after(chunk.frame[: found.passed]) if self._keeps_fingerprint else before
-
-    def _nothing(self, chunk: Chunk, found: Readable, bad: tuple[BadRow, ...]) -> Played:
-        """The outcome of a chunk of which no row can be played."""
-        if found.refusal and not self.now.num_rows:
-            raise ValueError(found.refusal)
-        then = self.now._replace(
-            num_bad=self.now.num_bad + len(bad), fingerprint=self._fingerprint(chunk, found)
-        )
-        achieved = {name: [one.now for one in each] for name, each in self.players.items()}
-        return Played(then, achieved, {}, np.zeros(0), found.chunk, bad, found.refusal)
-
     def take(self, played: Played) -> None:
         """Accept the outcome of a chunk; no interrupt may come before all players have it."""
         self.now, self.bad = played.now, (*self.bad, *played.bad)
-        for name, each in self.players.items():
-            for player, achieved in zip(each, played.achieved[name], strict=True):
-                player.now = achieved
+        for player, achieved in zip(self.everyone, played.achieved, strict=True):
+            player.now = achieved
+
+    @property
+    def everyone(self) -> list[Player]:
+        """The players of all learners and seeds."""
+        return [player for each in self.players.values() for player in each]
 
     @property
     def judged_from(self) -> float:
         """The number of rows that are not judged: see :func:`judged_from`."""
-        players = (player.now for each in self.players.values() for player in each)
-        return judged_from(self.now.baselines, players)
+        return judged_from(self.now.baselines, (player.now for player in self.everyone))
 
     def _played(
         self, name: str, player: Player, X: np.ndarray, y: np.ndarray
-    ) -> tuple[Achieved, Said]:
+    ) -> tuple[Achieved, np.ndarray, Any]:
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always", RuntimeWarning)
             result = player.play(X, y)
@@ -320,22 +307,27 @@ def judged_from(baselines: Baselines, players: Iterable[Achieved]) -> float:
 
 
 def _scored(
-    now: Achieved, said: Said, rows: np.ndarray, labels: np.ndarray, baselines: Baselines
+    now: Achieved,
+    prediction: np.ndarray,
+    distribution: StudentMixture | None,
+    rows: np.ndarray,
+    labels: np.ndarray,
+    baselines: Baselines,
 ) -> tuple[Achieved, Written]:
     """The progress with the scores after rows (n,), and what is written of their predictions.
 
     Labels are NaN for rows that do not count. While the learner knows no label, 0 is taken for its
     prediction of a number, and ends of intervals are NaN.
     """
-    values = classes_of(said.prediction, baselines.num_classes)
+    values = classes_of(prediction, baselines.num_classes)
     known = rows >= now.known_from
     if not baselines.num_classes:
         values = np.where(known, baselines.start + values, 0.0)
     now, interval = now._replace(score=now.score.after(values, labels)), None
     if now.certainty is not None:
-        now = now._replace(certainty=now.certainty.after(said.prediction, labels))
-    if now.densities is not None and said.distribution is not None:
-        found = density_scores(said.distribution, labels, baselines.start)
+        now = now._replace(certainty=now.certainty.after(prediction, labels))
+    if now.densities is not None and distribution is not None:
+        found = density_scores(distribution, labels, baselines.start)
         now = now._replace(densities=now.densities.after(found, labels))
         interval = np.where(known, found.low, np.nan), np.where(known, found.high, np.nan)
     return now, Written(values, interval)

@@ -238,7 +238,7 @@ class Run:
         with self.interrupts.held:
             self.play.take(played)
             self._count_time()
-            if played.said:
+            if len(played.labels):
                 about = played.chunk, played.said, played.labels, played.now.baselines.start
                 self._write("predictions", lambda: self.predictions.write(*about))
             self._write("checkpoint", lambda: self.kept.offer(self.play, self.predictions))
