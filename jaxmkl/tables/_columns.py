@@ -155,35 +155,27 @@ class Columns:
         return tuple(kind.name for kind in self.kinds if kind.features)
 
     @cached_property
-    def _ends(self) -> np.ndarray:
-        """The place behind the last feature of each kind."""
-        return np.cumsum([len(kind.features) for kind in self.kinds], dtype=int)
+    def _spans(self) -> list[tuple[Kind, int, int]]:
+        """Each kind, with the places of its first feature and behind its last."""
+        ends = np.cumsum([0, *(len(kind.features) for kind in self.kinds)]).tolist()
+        return list(zip(self.kinds, ends, ends[1:], strict=False))
 
     @cached_property
     def _plain(self) -> dict[str, int]:
         """The columns of numbers as they stand, and the place of each."""
-        ends = zip(self._ends.tolist(), self.kinds, strict=True)
-        return {
-            kind.name: end - 1
-            for end, kind in ends
-            if isinstance(kind, _kinds.Number) and not kind.missing and kind.is_plain
-        }
+        return {kind.name: at for kind, at, _ in self._spans
+                if isinstance(kind, _kinds.Number) and kind.is_plain}  # fmt: skip
 
     @cached_property
     def _filled(self) -> np.ndarray:
         """The places of the features that may have gaps (F,)."""
-        ends = zip(self._ends, self.kinds, strict=True)
-        return np.array([end - len(kind.features) for end, kind in ends if kind.filled], int)
+        return np.array([first for kind, first, _ in self._spans if kind.filled], int)
 
     @cached_property
     def of_words(self) -> tuple[tuple[int, int], ...]:
         """The ranges of features that are words of texts, which need no scaling."""
-        ends = zip(self._ends.tolist(), self.kinds, strict=True)
-        return tuple(
-            (end - len(kind.features), end)
-            for end, kind in ends
-            if isinstance(kind, _kinds.Text) and kind.words
-        )
+        return tuple((first, end) for kind, first, end in self._spans
+                     if isinstance(kind, _kinds.Text) and kind.words)  # fmt: skip
 
     @cached_property
     def starts(self) -> np.ndarray:
@@ -212,9 +204,9 @@ class Columns:
         plain, found = chunk.plain_numbers([*self._plain])
         X[:, [self._plain[name] for name in plain]] = found
         done = {*plain}
-        for kind, end in zip(self.kinds, self._ends.tolist(), strict=True):
-            if kind.features and kind.name not in done:
-                X[:, end - len(kind.features) : end] = kind.encode(chunk.column(kind.name))
+        for kind, first, end in self._spans:
+            if first < end and kind.name not in done:
+                X[:, first:end] = kind.encode(chunk.column(kind.name))
         numbers, known = X[:, self._filled], np.stack(fills)[:, None]  # (2, 1, F)
         gaps = np.isnan(numbers)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -257,21 +249,15 @@ class Columns:
         X (n, D) are the :meth:`inputs` of the chunk; :meth:`losses` says what becomes of them.
         """
         chunk, found = self._own(chunk), np.zeros(len(self.kinds), int)
-        ends = self._ends.tolist()
-        for at, kind in enumerate(self.kinds):
+        for at, (kind, first, end) in enumerate(self._spans):
             if type(kind).unseen is not Kind.unseen:
-                of_kind = X[:, ends[at] - len(kind.features) : ends[at]]
-                found[at] = kind.unseen(chunk.column(kind.name), of_kind)
+                found[at] = kind.unseen(chunk.column(kind.name), X[:, first:end])
         return found
 
     def losses(self, unseen: np.ndarray) -> list[str]:
         """Say a sentence for each column with :meth:`unseen` cells, by their counts."""
-        counted = zip(self.kinds, unseen.tolist(), strict=True)
-        return [
-            f"column {kind.name!r}: {n:,} cells {kind.lost.format(**vars(kind))}"
-            for kind, n in counted
-            if n > 0
-        ]
+        return [f"column {kind.name!r}: {n:,} cells {kind.lost.format(**vars(kind))}"
+                for kind, n in zip(self.kinds, unseen.tolist(), strict=True) if n > 0]  # fmt: skip
 
     def targets(self, chunk: Chunk) -> np.ndarray:
         """Read the targets (n,): numbers, -1 and +1, or 0 to K - 1; NaN where missing."""
@@ -356,10 +342,8 @@ class Columns:
 
 def _refuse_large(chunk: Chunk, is_large: np.ndarray, names: Sequence[str]) -> None:
     """Refuse the rows that have a number that is too large (n, k), by the columns' names."""
-    found, reasons = (
-        [(row, names[place]) for row, place in np.argwhere(is_large)],
-        dict[int, str](),
-    )
+    found = [(row, names[place]) for row, place in np.argwhere(is_large)]
+    reasons = dict[int, str]()
     # a mean that fills in a missing cell is large because of a row before
     known = {name: chunk.column(name).values.is_not_null() for name in {name for _, name in found}}
     for row, name in [(row, name) for row, name in found if known[name][int(row)]] or found[:1]:

@@ -69,8 +69,8 @@ class Number(Written, Kind):
 
     @property
     def is_plain(self) -> bool:
-        """Whether the numbers have a decimal point and no other signs."""
-        return (self.decimal, self.thousands, self.percent, self.unit) == (".", "", False, "")
+        """Whether none is missing, and all have a decimal point and no other signs."""
+        return not self.missing and self.writing == Written().writing
 
     @property
     def features(self) -> tuple[str, ...]:
