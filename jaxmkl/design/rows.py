@@ -9,6 +9,7 @@ import numpy as np
 
 from jaxmkl._checks import refuse_masked
 from jaxmkl._pytree import require
+from jaxmkl._scale import scale
 from jaxmkl._types import Inputs
 from jaxmkl.design._frame import Design, points_wanted
 from jaxmkl.design.dictionary import dictionary
@@ -165,10 +166,7 @@ def prepared(owner: str, X: Inputs, standardise: bool) -> Any:
     require(finite, owner, "X", "NaN or infinite values", "finite")
     if sparse:
         return X.astype(np.float64)
-    if standardise:
-        from jaxmkl.tables import scale  # which learners do not need
-
-        X = scale(X, "standard")
+    X = scale(X, "standard") if standardise else X
     return X.astype(jax.dtypes.canonicalize_dtype(jnp.promote_types(X.dtype, jnp.float32)))
 
 

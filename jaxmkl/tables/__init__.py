@@ -15,9 +15,10 @@ opened.
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from jaxmkl._scale import scale
 from jaxmkl.evaluate import Seen
 from jaxmkl.labels import labels
-from jaxmkl.tables._arrays import scale, with_tasks
+from jaxmkl.tables._arrays import with_tasks
 from jaxmkl.tables._pipeline import (
     Pipeline,
     SkippedRows,

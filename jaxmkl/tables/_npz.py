@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 
 from jaxmkl._archive import Archive, damage
 from jaxmkl._checks import shown
+from jaxmkl._scale import as_float
 from jaxmkl.tables import _table
 from jaxmkl.tables._bytes import Bytes
 from jaxmkl.tables._rows import Chunk
@@ -27,7 +28,7 @@ def read_npz(file: Bytes, target: str | None, sparse: bool | None) -> _table.Arr
     elif sparse:
         raise ValueError(f"{path}: {_table.NOT_SPARSE}; got an npz file with a dense X")
     else:
-        X = _table.as_float(f"{path}: X", arrays["X"])
+        X = as_float(f"{path}: X", arrays["X"])
     if X.ndim != 2:
         raise ValueError(f"{path}: X must have the shape (n, D); got {X.shape}")
     if X.shape[1] == 0:
@@ -47,7 +48,7 @@ def read_npz(file: Bytes, target: str | None, sparse: bool | None) -> _table.Arr
     if y.dtype.kind == "S":
         y = np.char.decode(y, "utf-8")
     elif y.dtype.kind not in "Ub":
-        y = _table.as_float(f"{path}, {key}", y)
+        y = as_float(f"{path}, {key}", y)
     labels = Chunk(pl.DataFrame({key: y}), "index", range(len(y)), path)
     names = _table.Numbered("x", 0, X.shape[1])
     return _table.Arrays(X, names, labels, [], "multiclass" if are_classes else None)
@@ -85,7 +86,7 @@ def _csr(
     whole = all(part.dtype.kind in "iu" for part in (indices, indptr, shape))
     if not whole or shape.shape != (2,) or shape.min() < 0:
         raise ValueError(f"{path}: shape must be two whole numbers; got {shape!r}")
-    values = _table.as_float(f"{path}: data", data)
+    values = as_float(f"{path}: data", data)
     try:
         csr = csr_array((values, indices, indptr), tuple(shape.tolist()))
         csr.check_format()

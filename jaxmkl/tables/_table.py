@@ -107,11 +107,3 @@ def check_size(
         much = f"{start} {n} x {D} features would take {size / 2**30:.1f} GiB{wide}"
         allowed = f"{MAX_DENSE_BYTES / 2**30:g} GiB allowed; take fewer rows or features"
         raise ValueError(f"{path}: {much}, more than the {allowed}")
-
-
-def as_float(what: str, values: np.ndarray) -> np.ndarray:
-    """Convert real numbers to float32, if they are single or half, else to float64."""
-    if values.dtype.kind not in "biuf":
-        raise ValueError(f"{what} must hold real numbers; got the dtype {values.dtype}")
-    is_single = values.dtype.kind == "f" and values.dtype.itemsize <= 4
-    return values.astype(np.float32 if is_single else np.float64, copy=False)
