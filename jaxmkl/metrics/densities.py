@@ -3,12 +3,11 @@
 import math
 from types import ModuleType
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl._checks import refuse_unless
 from jaxmkl._types import AnyArray, Data
+from jaxmkl.distributions import special_of, within_any
 from jaxmkl.metrics._arrays import (
     between_0_and_1,
     each_known,
@@ -18,10 +17,6 @@ from jaxmkl.metrics._arrays import (
     sums_by_bin,
     unknown_where,
 )
-
-# degrees of freedom from which an approximation of Student's distribution is right to all digits,
-# where the incomplete beta function loses some in single precision
-MANY_DEGREES = 100.0
 
 
 def coverage(lower: Data, upper: Data, y: Data) -> AnyArray:
@@ -86,7 +81,7 @@ def crps_normal(mean: Data, deviation: Data, y: Data) -> AnyArray:
     """
     xp, z, sigma, distance = _standardised("crps_normal", mean, deviation, y, "deviation")
     with np.errstate(over="ignore", invalid="ignore"):
-        inside = z * _special(xp).erf(z / math.sqrt(2.0))
+        inside = z * special_of(xp).erf(z / math.sqrt(2.0))
         inside += math.sqrt(2.0 / math.pi) * xp.exp(-xp.square(z) / 2.0) - 1 / math.sqrt(math.pi)
         return xp.where(sigma == 0, distance, sigma * inside)
 
@@ -119,19 +114,14 @@ def crps_student(mean: Data, scale: Data, degrees: Data, y: Data) -> AnyArray:
     xp, z, s, distance = _standardised(caller, mean, scale, y, "scale")
     nu = _like(caller, xp, degrees, z, "degrees")
     each_known(xp.isnan(nu) | (nu > 1), nu, f"{caller}: degrees must be above 1")
-    special, nu = _special(xp), xp.minimum(nu, 1e12)
+    special, nu = special_of(xp), xp.minimum(nu, 1e12)
     with np.errstate(over="ignore", invalid="ignore"):
         # above 0, where the square roots of u in what follows have no derivative
         u = xp.maximum(xp.square(z / xp.sqrt(nu)), xp.finfo(z.dtype).tiny)
-        small, large = xp.minimum(u, 1.0), xp.maximum(u, 1.0)  # no quotient of infinities
-        share = xp.where(u < 1, small / (1 + small), 1 / (1 + 1 / large))  # z²/(ν + z²)
-        within = special.betainc(0.5, nu / 2, share)  # 2 F(|z|) - 1
-        of_many = special.erf(_normal_of(xp, u, nu) / math.sqrt(2.0))
-        within = xp.where(nu > MANY_DEGREES, of_many, within)
         log_beta = special.betaln(0.5, nu / 2)
         peak = xp.exp(-(nu - 1) / 2 * xp.log1p(u) - log_beta)
         least = xp.exp(special.betaln(0.5, nu - 0.5) - 2 * log_beta)
-        inside = xp.abs(z) * within + 2 * xp.sqrt(nu) / (nu - 1) * (peak - least)
+        inside = xp.abs(z) * within_any(u, nu) + 2 * xp.sqrt(nu) / (nu - 1) * (peak - least)
         return xp.where(s == 0, distance, s * inside)
 
 
@@ -212,29 +202,9 @@ def _standardised(caller: str, mean: Data, scale: Data, y: Data, name: str) -> t
         return xp, z, scales, xp.abs(label - centre)
 
 
-def _normal_of(xp: ModuleType, u: AnyArray, degrees: AnyArray) -> AnyArray:
-    """The normal quantile at the level of a t quantile, by u = t²/ν; for many degrees ν.
-
-    Hill (1970), Algorithm 395: Student's t-distribution.
-    """
-    w, b = (degrees - 0.5) * xp.log1p(u), 48 * xp.square(degrees - 0.5)
-    inside = ((-0.4 * w - 3.3) * w - 24.0) * w - 85.5
-    inside = (inside / (0.8 * xp.square(w) + 100.0 + b) + w + 3.0) / b
-    return xp.where(w < 1e3, (1 + inside) * xp.sqrt(w), xp.inf)
-
-
 def _like(caller: str, xp: ModuleType, value: Data, like: AnyArray, name: str) -> AnyArray:
     """A number, or numbers (T,), in the shape (..., T) of others."""
     array, shape = xp.asarray(value, like.dtype), like.shape
     text = f"{caller}: {name} must be a number, or have the shape of mean (..., T) or (T,)"
     refuse_unless(array.shape in ((), shape, shape[-1:]), f"{text}; got {array.shape} for {shape}")
     return xp.broadcast_to(array, shape)
-
-
-def _special(xp: ModuleType) -> ModuleType:
-    """The special functions of a library; NumPy has those of SciPy, which JAX depends on."""
-    if xp is jnp:
-        return jax.scipy.special
-    import scipy.special
-
-    return scipy.special
