@@ -49,7 +49,8 @@ class Kept:
         for name in sorted(found.keys() | self._settings):
             before, now = found.get(name), self._settings.get(name)
             if before != now:
-                text = f"{self.path} belongs to a run with {_option(name)} {before!r}"
+                option = "FILE" if name == "file" else f"--{name.strip('_')}"
+                text = f"{self.path} belongs to a run with {option} {before!r}"
                 advice = "name another file, or delete this one"
                 raise UsageError(f"--checkpoint: {text}, and now it is {now!r}; {advice}")
 
@@ -118,10 +119,6 @@ class Kept:
             "predictions": 0 if predictions is None else predictions.length(),
         }
         self._last.write(play.now.passed, lambda path: _write(path, header, play))
-
-
-def _option(name: str) -> str:
-    return "FILE" if name == "file" else f"--{name.strip('_')}"
 
 
 def _tree(play: Play) -> tuple:

@@ -1,6 +1,7 @@
 """Options that several commands have."""
 
 import argparse
+import functools
 from argparse import Namespace
 from collections.abc import Collection
 from pathlib import Path
@@ -10,6 +11,7 @@ from jaxmkl.command_line import Parser, count, names
 from jaxmkl.tables import LONGEST_LINE
 
 OF_THE_LINE = "command", "name", "line"  # what a parsed line has beside its options
+natural = functools.partial(count, least=0)  # parses a whole number of at least 0
 AS_IT_STANDS = argparse.RawDescriptionHelpFormatter  # of descriptions with lines of their own
 
 
@@ -55,11 +57,6 @@ def bad_rows(add: Any, one_more: str) -> None:
 def reading(given: Namespace) -> dict[str, Any]:
     """The arguments of :func:`jaxmkl.tables.open_table` that were given."""
     return {name: getattr(given, name) for name in ("names", "header", "missing", "longest_line")}
-
-
-def natural(text: str) -> int:
-    """Parse a whole number of at least 0."""
-    return count(text, least=0)
 
 
 def plain(given: Namespace, without: Collection[str]) -> dict[str, Any]:

@@ -123,7 +123,8 @@ def begun(given: Namespace, interrupts: Interrupts) -> "Run":
     from jaxmkl.tables.source import ROWS, without_rows
 
     began, kept = time.perf_counter(), None
-    pipeline = _pipeline(given)
+    own = [*OWN, *["seeds"] * (given.seeds > 1)]
+    pipeline = None if given.from_ is None else own_pipeline(given.from_, given, own)
     if given.checkpoint is not None:
         kept = Kept(given)
     elif given.every is not None:
@@ -323,13 +324,6 @@ def _page(results: Results) -> str:
     from jaxmkl.cli.report import page  # which takes matplotlib
 
     return page(results)
-
-
-def _pipeline(given: Namespace) -> Pipeline | None:
-    if given.from_ is None:
-        return None
-    own = [*OWN, "seeds"] if given.seeds > 1 else OWN
-    return own_pipeline(given.from_, given, own)
 
 
 def _columns(given: Namespace, table: Table, first: Chunk) -> Columns:

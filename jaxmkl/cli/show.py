@@ -146,8 +146,6 @@ def costs(results: Results, name: str) -> tuple[str, str]:
 
 def needs_rich(*also: str) -> None:
     """Raise an ``ImportError`` that says what to install if polars, rich or ``also`` is absent."""
-    from jaxmkl.tables import open_table  # noqa: F401 (which says so of polars)
-
     for name in ("rich", *also):
         try:
             importlib.import_module(name)

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 from jaxmkl._scale import scale
 from jaxmkl.evaluate import Seen
 from jaxmkl.labels import labels
-from jaxmkl.tables._arrays import with_tasks
 from jaxmkl.tables._pipeline import (
     Pipeline,
     SkippedRows,
@@ -28,7 +27,7 @@ from jaxmkl.tables._pipeline import (
 )
 from jaxmkl.tables._read import read
 from jaxmkl.tables._reading import LONGEST_LINE
-from jaxmkl.tables._table import Dataset
+from jaxmkl.tables._table import Dataset, with_tasks
 from jaxmkl.tables._words import needs_polars as _needs_polars
 from jaxmkl.tables._words import usual_target
 

@@ -142,8 +142,10 @@ def is_text(text: str) -> bool:
     return True
 
 
-def not_text(file: Bytes, line: int) -> str:
-    """Say that a line of a file is not UTF-8."""
+def not_text(file: Bytes, line: int, text: str) -> str:
+    """Say why the text of a line of a file is none; "" if it is."""
+    if is_text(text):
+        return ""
     old = "utf-16" if file.start.startswith((b"\xff\xfe", b"\xfe\xff")) else "latin1"
     advice = f"save it as UTF-8 (of {old}: iconv -f {old} -t utf-8)"
     return f"{file.name}, line {line}: is not text in UTF-8; {advice}"

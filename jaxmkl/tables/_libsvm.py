@@ -56,9 +56,9 @@ def parts(file: Bytes, rows: Iterator[tuple[int, str]], size: int = AT_ONCE) -> 
 def _parsed(file: Bytes, lines: Sequence[int], texts: Sequence[str]) -> Part:
     name, refused = file.name, dict[int, str]()
     if not all(map(is_text, texts)):
-        good = [is_text(text) for text in texts]
-        refused = {i: not_text(file, lines[i]) for i in range(len(texts)) if not good[i]}
-        texts = [text if is_good else "0" for text, is_good in zip(texts, good, strict=True)]
+        refused = {i: not_text(file, lines[i], text)
+                   for i, text in enumerate(texts) if not is_text(text)}  # fmt: skip
+        texts = ["0" if i in refused else text for i, text in enumerate(texts)]
     text = pl.Series("token", texts).str.replace("(?s)#.*", "").str.strip_chars(BLANKS)
     tokens = text.str.replace_all(f"[{BLANKS}]+", " ").str.split(" ")
     frame = pl.DataFrame({"row": range(len(texts)), "token": tokens})

@@ -1,7 +1,6 @@
 """npz files: dense features, or the parts of a CSR matrix."""
 
 import io
-from typing import BinaryIO
 
 import numpy as np
 import polars as pl
@@ -56,7 +55,10 @@ def read_npz(file: Bytes, target: str | None, sparse: bool | None) -> _table.Arr
 
 def _arrays(file: Bytes, path: str, key: str) -> dict[str, np.ndarray]:
     """Read X, or the parts of a CSR matrix, and the target, whose key is given."""
-    with _content(file) as content:
+    # where the bytes lie, or in memory if they come through a pipe or are packed
+    with (
+        open(file.name, "rb") if file.is_seekable else io.BytesIO(file.whole_content()) as content
+    ):
         with damage(f"{path}: is damaged or no npz archive"):
             archive = Archive(content, is_packed=True)
         keys = archive.keys
@@ -72,11 +74,6 @@ def _arrays(file: Bytes, path: str, key: str) -> dict[str, np.ndarray]:
                 # before anything of this size is made
                 _table.check_size(path, of.shape, np.float32 if single else np.float64)
             return {name: archive.read(name) for name in (*parts, key)}
-
-
-def _content(file: Bytes) -> BinaryIO:
-    """The bytes where they lie, or in memory if they come through a pipe or are packed."""
-    return open(file.name, "rb") if file.is_seekable else io.BytesIO(file.whole_content())
 
 
 def _csr(

@@ -97,16 +97,6 @@ class Chunk(NamedTuple):
         numbers = [self.numbers[row] for row in rows]
         return self._replace(frame=self.frame[rows], numbers=numbers, refused=refused)
 
-    def up_to_refused(self) -> Iterator["Chunk"]:
-        """The rows before the first one that cannot be read, which is refused then."""
-        if not self.refused:
-            yield self
-            return
-        end, reason = self.refused[0]
-        if end:
-            yield self.take(range(end))
-        raise ValueError(reason)
-
 
 class Readable(NamedTuple):
     """The rows of a chunk that can be read, before the first one that is refused."""

@@ -44,7 +44,13 @@ class TextTable(Table):
 
     def chunks(self, size: int) -> Iterator[Chunk]:
         for chunk in self._chunks(at_most(size, len(self.names))):
-            yield from [chunk] if self.reading.keep_refused else chunk.up_to_refused()
+            if self.reading.keep_refused or not chunk.refused:
+                yield chunk
+                continue
+            end, reason = chunk.refused[0]
+            if end:
+                yield chunk.take(range(end))
+            raise ValueError(reason)
         self.lines.check()
 
     def _chunks(self, size: int) -> Iterator[Chunk]:
@@ -54,10 +60,6 @@ class TextTable(Table):
     def _chunk(self, frame: pl.DataFrame, numbers: Sequence[int], refused: Reasons) -> Chunk:
         missing = tuple(self.reading.missing)
         return Chunk(frame, "line", numbers, self.file.name, missing, tuple(refused.items()))
-
-    def _not_text(self, number: int, text: str) -> str:
-        """Say why the text of a line is none; "" if it is."""
-        return "" if is_text(text) else not_text(self.file, number)
 
 
 class Lines(Iterator[str]):
@@ -147,7 +149,7 @@ class CSV(TextTable):
     def __init__(self, file: Bytes, reading: Reading | None = None) -> None:
         super().__init__(file, reading)
         first, name, given = self.lines.first(), file.name, self.reading
-        if why := self._not_text(1, first[0]):
+        if why := not_text(file, 1, first[0]):
             raise ValueError(why)
         self.separator = _header.separator_of(first, SEPARATORS)
         if said := SAID.fullmatch(first[0].strip()):  # by a spreadsheet, for another
@@ -263,7 +265,7 @@ class CSV(TextTable):
             found = f"{len(row)} cell{'s' * (len(row) > 1)}"
             text = f"{found} where the header has {len(self.names)} columns"
             return f"{where}: {text}; mend the line, or quote its separators"
-        return self._not_text(begin, "".join(row))
+        return not_text(self.file, begin, "".join(row))
 
 
 def _of_quotes(error: str, line: int) -> str:
@@ -306,7 +308,7 @@ class NDJSON(TextTable):
     def _object(self, text: str) -> tuple[dict[str, object], str]:
         number = self.lines.number
         where = f"{self.file.name}, line {number}"
-        if why := self._not_text(number, text):
+        if why := not_text(self.file, number, text):
             return {}, why
         try:
             row = json.loads(text, parse_constant=lambda _: None)
