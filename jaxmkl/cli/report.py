@@ -245,14 +245,23 @@ def _drawn(
         return f"{value:.1f}{unit}" if unit and np.isfinite(value) else figure(value)
 
     texts = {name: map(text, values) for name, values in lines.items()}
-    table = markup.columns("rows", _windows(rows), texts)
-    return _figure(panel, what), markup.folded("The values", table)
+    return _figure(panel, what), _values("rows", _windows(rows), texts)
 
 
 def _figure(panel: Panel, what: str, *below: Element) -> Element:
     """A drawing with a caption."""
     caption = element("figcaption", what + ", logarithmic" * panel.log_y)
     return element("figure", caption, as_svg(drawing([panel], WIDTH), what), *below)
+
+
+def _values(
+    first: str,
+    titles: Iterable[str],
+    texts: Mapping[str, Iterable[str]],
+    title: str = "The values",
+) -> Element:
+    """The values of a drawing as a table that opens when its title is clicked."""
+    return markup.folded(title, markup.columns(first, titles, texts))
 
 
 def _windows(rows: Sequence[int]) -> list[str]:
@@ -280,8 +289,7 @@ def _certainty(results: Results) -> list[Element]:
         spans = (f"{ends[i]:.3g} to {ends[i + 1]:.3g} %" for i in filled)
         columns = {"rows": map("{:,.0f}".format, counts[filled])}
         columns |= {"sure, mean": map(PERCENT, sure), "right": map(PERCENT, right)}
-        table = markup.columns("sure", spans, columns)
-        tables.append(markup.folded(f"{name}: the values", table))
+        tables.append(_values("sure", spans, columns, f"{name}: the values"))
     if not lines:
         return []
     ends = np.array([100 / len(results.classes), 100.0])
@@ -318,9 +326,8 @@ def _transforms(results: Results, of: Mapping[str, Mapping[str, Any]]) -> Elemen
                   grey=[UNIFORM], high=high)  # fmt: skip
     titles = [f"{begin} to {end} %" for begin, end in zip((0, *ends), ends, strict=False)]
     texts = {name: map(PERCENT, each) for name, each in shares.items()}
-    table = markup.columns("probability", titles, texts)
     what = f"probability integral transform of the labels{_first_seed(results)}"
-    return _figure(panel, what, markup.folded("The values", table))
+    return _figure(panel, what, _values("probability", titles, texts))
 
 
 def _coverages(results: Results, of: Mapping[str, Mapping[str, Any]]) -> Element:
@@ -337,8 +344,7 @@ def _coverages(results: Results, of: Mapping[str, Mapping[str, Any]]) -> Element
     what += _first_seed(results)
     texts = {f"{name}: {' '.join(TITLES[metric].split())}": map(figure, values)
              for (name, metric), values in found.items()}  # fmt: skip
-    table = markup.columns("rows", _windows(rows), texts)
-    return _figure(panel, what, markup.folded("All scores", table))
+    return _figure(panel, what, _values("rows", _windows(rows), texts, "All scores"))
 
 
 def _intervals(results: Results, name: str, of: Mapping[str, Sequence[float]]) -> Element:
@@ -348,9 +354,8 @@ def _intervals(results: Results, name: str, of: Mapping[str, Sequence[float]]) -
     lines = {around: (x, band), "label": (x, label)}
     panel = Panel("", "rows", "target", lines, dots=["label"])
     texts = {name: map(figure, values) for name, values in of.items() if name != "row"}
-    table = markup.columns("row", map("{:,.0f}".format, x), texts)
     what = f"the last {len(x)} labels and their intervals: {name}{_first_seed(results)}"
-    return _figure(panel, what, markup.folded("The values", table))
+    return _figure(panel, what, _values("row", map("{:,.0f}".format, x), texts))
 
 
 def parts_of(number: int, parts: int = PARTS) -> list[int]:
@@ -393,8 +398,7 @@ def _weights(name: str, weights: dict[str, float]) -> Element:
     if len(families) == 1 and all(matches):
         title, labels = ", ".join(families.pop()), [match.group(3) for match in matches if match]
     shown = zip(labels, weights.values(), strict=True)
-    table = markup.columns("kernel", weights, {"weight": map(repr, weights.values())})
-    folded = markup.folded("The values", table)
+    folded = _values("kernel", weights, {"weight": map(repr, weights.values())})
     return _dots(name, f"{title}: weight", shown, f"weights of {name}", folded)
 
 
@@ -413,8 +417,7 @@ def _importances(results: Results) -> list[Element]:
         shares = learner.importances
         if shares:
             texts = {"importance": map("{:.3f}".format, shares.values())}
-            table = markup.columns("input", shares, texts)
-            folded = markup.folded(f"{name}: {len(shares)} inputs", table)
+            folded = _values("input", shares, texts, f"{name}: {len(shares)} inputs")
             most, what = [*shares.items()][:SHOWN], f"importance of the inputs of {name}"
             tables.append(_dots(name, "importance", most, what, folded))
     text = "Shares of the learned metric: the larger, the more an input matters."

@@ -9,7 +9,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from types import ModuleType
-from typing import Any
+from typing import Any, BinaryIO
 
 from jaxmkl._archive import ALWAYS, TIMES, most_unpacked
 
@@ -117,6 +117,10 @@ class Bytes:
                     text = f"unpacks to more than {ALWAYS >> 20} MiB and {TIMES} times its bytes"
                     raise ValueError(f"{self.name}: {text}; unpack it before")
             return b"".join(parts)
+
+    def sought(self) -> BinaryIO:
+        """The bytes where they lie, or in memory if they come through a pipe or are packed."""
+        return open(self.name, "rb") if self.is_seekable else io.BytesIO(self.whole_content())
 
     def share_read(self) -> float | None:
         """The share of the file that was read; None where its size is not known."""

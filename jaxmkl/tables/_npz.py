@@ -1,7 +1,5 @@
 """npz files: dense features, or the parts of a CSR matrix."""
 
-import io
-
 import numpy as np
 import polars as pl
 from scipy.sparse import csr_array
@@ -55,10 +53,7 @@ def read_npz(file: Bytes, target: str | None, sparse: bool | None) -> _table.Arr
 
 def _arrays(file: Bytes, path: str, key: str) -> dict[str, np.ndarray]:
     """Read X, or the parts of a CSR matrix, and the target, whose key is given."""
-    # where the bytes lie, or in memory if they come through a pipe or are packed
-    with (
-        open(file.name, "rb") if file.is_seekable else io.BytesIO(file.whole_content()) as content
-    ):
+    with file.sought() as content:
         with damage(f"{path}: is damaged or no npz archive"):
             archive = Archive(content, is_packed=True)
         keys = archive.keys

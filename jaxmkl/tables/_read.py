@@ -106,7 +106,7 @@ def read(
         reading = Reading(**how)
         if isinstance(source, str | os.PathLike):
             file = closing.enter_context(contextlib.closing(Bytes(source)))
-            name, of = file.name, format_of(file, source)
+            name, of = file.name, format_of(file)
             if of in ("LIBSVM", "npz"):
                 # SciPy takes a while
                 from jaxmkl.tables._libsvm import read_libsvm
@@ -116,7 +116,7 @@ def read(
                 if of == "npz":
                     return _of_arrays(read_npz(file, target, sparse), task)
                 return _of_arrays(read_libsvm(file, target, sparse, reading), task)
-            table = None if sparse else open_file(source, file, of, reading)
+            table = None if sparse else open_file(file, of, reading)
         else:
             name, table = "DataFrame", None if sparse else open_table(source, **how)
         if table is None:

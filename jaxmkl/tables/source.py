@@ -84,7 +84,7 @@ def open_table(source: object, **how: Unpack[How]) -> Table:
         return Frame(_frame_of(source), name, reading)
     file = Bytes(source)
     try:
-        return open_file(source, file, format_of(file, source), reading)
+        return open_file(file, format_of(file), reading)
     except BaseException:
         file.close()
         raise
@@ -97,7 +97,7 @@ def refuse_of_csv(name: str, of: str, reading: Reading) -> None:
         raise ValueError(f"{name}: {text}")
 
 
-def open_file(path: str | os.PathLike[str], file: Bytes, of: str, reading: Reading) -> Table:
+def open_file(file: Bytes, of: str, reading: Reading) -> Table:
     """Open the table in a file of a format; a file that is read as a whole is closed."""
     if of == "CSV":
         return CSV(file, reading)
@@ -119,7 +119,7 @@ def open_file(path: str | os.PathLike[str], file: Bytes, of: str, reading: Readi
             return Entries(arrays.X, file.name, reading, arrays.labels.frame)
         # scanned where it lies, or in memory if it cannot be sought in
         is_stream = file.start.startswith(STREAM)
-        content: Any = os.fspath(path)
+        content: Any = file.name
         with whole(file.name, f"a damaged {of} file"):
             if not file.is_seekable or is_stream:
                 content = io.BytesIO(file.whole_content())
@@ -137,13 +137,13 @@ def whole(name: str, what: str = "damaged") -> Iterator[None]:
         raise ValueError(f"{name}: is {what}: {error}") from None
 
 
-def format_of(file: Bytes, path: str | os.PathLike[str]) -> str:
+def format_of(file: Bytes) -> str:
     """Tell the format by the first bytes, and by the name where these leave it open.
 
     Raises:
       ValueError: for a npy file, and an array of JSON.
     """
-    start, extension = file.start, os.path.splitext(os.fspath(path))[1].lower()
+    start, extension = file.start, os.path.splitext(file.name)[1].lower()
     if start.startswith(b"PAR1"):
         return "Parquet"
     if start.startswith((b"ARROW1", STREAM)):
