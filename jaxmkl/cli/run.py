@@ -192,7 +192,6 @@ class Run:
         except KeyboardInterrupt:
             if not self.play.now.num_rows:
                 raise
-            return Ending(self.interrupts.status)
         except Exception as error:
             text = failure(error)
             if not self.play.now.num_rows or not (text or isinstance(error, ValueError)):

@@ -1,5 +1,6 @@
 """Runs that are stopped and go on: the same in every bit, wherever and however they stopped."""
 
+import dataclasses
 import io
 import itertools
 import json
@@ -18,7 +19,9 @@ import pytest
 import sklearn.datasets
 
 import jaxmkl
-from jaxmkl.cli import main, play
+from jaxmkl.cli import main, play, run
+from jaxmkl.cli.interrupts import Interrupts
+from jaxmkl.cli.options import parser_of
 from jaxmkl.tables import source
 from tests.common.trees import assert_equal
 
@@ -304,3 +307,25 @@ def test_a_checkpoint_that_would_fill_the_memory_is_refused(flowers, tmp_path, c
         said = capsys.readouterr().err
         assert "is not a readable checkpoint" in said
         assert most < 2**21 + 4 * sum(map(len, members.values()))
+
+
+def test_a_run_is_a_value_that_ends_in_one_of_its_states(flowers, tmp_path):
+    """Begun it is complete; played it says how it ended, and finished it has written its files."""
+    rows = flowers.read_text().splitlines(keepends=True)
+    flowers.write_text("".join([*rows[:131], "1,2\n", *rows[131:150]]))
+    parser, commands = parser_of("")
+    run.add_to(commands)
+    given = parser.parse_args(command(flowers, tmp_path / "parts", "--seeds", "1"))
+    given.line = ""
+    with Interrupts() as interrupts:
+        begun = run.begun(given, interrupts)
+        assert begun.play.now.num_rows == 0
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            begun.play = None
+        ending = begun.played(lambda rows, share: None)
+        assert ending.status == 2
+        assert "line 132: 2 cells where the header has 5 columns" in ending.why
+        assert sorted(os.listdir(tmp_path / "parts")) == ["said.csv"]
+        begun.finished(ending)
+    kept = outcome(tmp_path / "parts")[0]
+    assert (kept["num_rows"], kept["ended_by"]) == (130, ending.why)
