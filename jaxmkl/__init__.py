@@ -180,9 +180,12 @@ def __getattr__(name: str) -> Any:
     """Import evaluations and tables when they are asked for, as learners do not need them."""
     if name in ("evaluate", "tables"):
         return importlib.import_module(f"{__name__}.{name}")
-    if name in ("Pipeline", "load_pipeline", "save_pipeline"):
-        return getattr(importlib.import_module(f"{__name__}.tables"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    pipelines = "Pipeline", "load_pipeline", "save_pipeline"
+    if name not in pipelines:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    tables = importlib.import_module(f"{__name__}.tables")
+    globals().update((late, getattr(tables, late)) for late in pipelines)
+    return globals()[name]
 
 
 def __dir__() -> list[str]:

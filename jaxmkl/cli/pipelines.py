@@ -4,9 +4,9 @@ from argparse import Namespace
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from jaxmkl import Pipeline, load_pipeline
 from jaxmkl._checks import shown
 from jaxmkl.evaluate import UsageError
-from jaxmkl.tables import Pipeline, load_pipeline
 
 
 def own_pipeline(path: str | Path, given: Namespace, own: Iterable[str]) -> Pipeline:
