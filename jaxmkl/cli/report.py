@@ -10,31 +10,11 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from jaxmkl.cli.results import Curves, Results
-from jaxmkl.cli.show import COSTS, TITLES, costs, unjudged
+from jaxmkl.cli.show import COSTS, METRICS, costs, unjudged
 from jaxmkl.evaluate import COVERAGE, LOW_IS_BETTER, figure, markup, plain, settings, size
 from jaxmkl.evaluate.drawings import Panel, as_svg, dots, drawing
 from jaxmkl.evaluate.markup import element
 
-MEANINGS = {
-    "mistake_rate": "share of rows whose class was predicted wrong",
-    "kappa": "agreement with the labels beyond chance: 1 is perfect, 0 is chance",
-    "kappa_last": "share of the mistakes of the last label that were avoided",
-    "log_loss": "mean of -log p of the class that it was, p as predicted",
-    "brier": "mean squared error of the probabilities: of two classes of one of them, "
-    "of several summed over the classes",
-    "calibration_error": "mean distance between the probability of the predicted class "
-    "and the share of rows in which it was right",
-    "mse": "mean squared error, in the target's units squared",
-    "mae": "mean absolute error, in the target's units",
-    "skill": "share of the squared error of the mean so far (of all labels) that was avoided",
-    "skill_last": "share of the squared error of the last label that was avoided",
-    "log_score": "mean of the logarithm of the density at the label: the higher the better",
-    "crps": "continuous ranked probability score, in the target's units: the squared "
-    "distance of the distribution function from a step at the label; the absolute error if sure",
-    "coverage": "share of the labels inside the interval that should hold 90 %",
-    "width": "mean width of that interval, in the target's units",
-    "label_rate": "share of the labels that were asked for",
-}
 CLASSES = 12  # classes that are named, at most
 WINDOWS = 80  # that are told apart in a drawing
 WIDTH = 8.0  # inches of a drawing
@@ -132,14 +112,15 @@ def _table(results: Results) -> Element:
         body.append(element("tr", *cells, class_="learner" if is_learner else "baseline"))
     also = f" Means and standard deviations over {results.seeds} seeds."
     say = "Every row was predicted before its label was seen. The last two lines are baselines."
-    meanings = [(TITLES[name].replace("\n", " "), MEANINGS[name]) for name in metrics]
+    titles = [METRICS[name][0] for name in metrics]
+    meanings = [(METRICS[name][0].replace("\n", " "), METRICS[name][1]) for name in metrics]
     meanings.append(("µs a row", "microseconds per row of one run, without compilation"))
     meanings.append(("memory", "of the learner's state at the end"))
     notes = [element("h3", "To be noted"), markup.items(results.notes)] if results.notes else []
     return markup.section(
         "Results",
         element("p", say + (also if results.seeds > 1 else ""), class_="faint"),
-        markup.table(["", *(TITLES[name] for name in metrics), *COSTS], body),
+        markup.table(["", *titles, *COSTS], body),
         markup.folded("What the columns mean", markup.pairs(meanings)),
         *notes,
     )
@@ -342,7 +323,7 @@ def _coverages(results: Results, of: Mapping[str, Mapping[str, Any]]) -> Element
     panel = Panel("", "rows", "labels inside, in %", _steps(rows, lines), grey=[UNIFORM])
     what = f"labels inside their interval of {100 * COVERAGE:.0f} %, by tenths of the rows"
     what += _first_seed(results)
-    texts = {f"{name}: {' '.join(TITLES[metric].split())}": map(figure, values)
+    texts = {f"{name}: {' '.join(METRICS[metric][0].split())}": map(figure, values)
              for (name, metric), values in found.items()}  # fmt: skip
     return _figure(panel, what, _values("rows", _windows(rows), texts, "All scores"))
 

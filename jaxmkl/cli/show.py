@@ -13,23 +13,32 @@ from jaxmkl.evaluate import figure, mean_and_std, printable, size
 PATIENCE = 2.0  # seconds before progress is shown
 IMPORTANT = 5  # inputs that are named
 WIDTH = 120  # columns if there is no terminal
-TITLES = {
-    "mistake_rate": "mistakes",
-    "kappa": "kappa",
-    "kappa_last": "kappa\nto last",
-    "log_loss": "log loss",
-    "brier": "Brier",
-    "calibration_error": "calibration\nerror",
-    "mse": "MSE",
-    "mae": "MAE",
-    "skill": "skill\nto mean",
-    "skill_last": "skill\nto last",
-    "log_score": "log\nscore",
-    "crps": "CRPS",
-    "coverage": "in 90 %\ninterval",
-    "width": "its\nwidth",
-    "label_rate": "labels",
-}
+# the title of each figure in a table, and its meaning
+METRICS = {
+    "mistake_rate": ("mistakes", "share of rows whose class was predicted wrong"),
+    "kappa": ("kappa", "agreement with the labels beyond chance: 1 is perfect, 0 is chance"),
+    "kappa_last": ("kappa\nto last", "share of the mistakes of the last label that were avoided"),
+    "log_loss": ("log loss", "mean of -log p of the class that it was, p as predicted"),
+    "brier": ("Brier", "mean squared error of the probabilities: of two classes of one of them, "
+        "of several summed over the classes"),
+    "calibration_error": ("calibration\nerror", "mean distance between the probability of the "
+        "predicted class and the share of rows in which it was right"),
+    "mse": ("MSE", "mean squared error, in the target's units squared"),
+    "mae": ("MAE", "mean absolute error, in the target's units"),
+    "skill": ("skill\nto mean", "share of the squared error of the mean so far (of all labels) "
+        "that was avoided"),
+    "skill_last": ("skill\nto last", "share of the squared error of the last label that was "
+        "avoided"),
+    "log_score": ("log\nscore", "mean of the logarithm of the density at the label: the higher "
+        "the better"),
+    "crps": ("CRPS", "continuous ranked probability score, in the target's units: the squared "
+        "distance of the distribution function from a step at the label; the absolute error "
+        "if sure"),
+    "coverage": ("in 90 %\ninterval", "share of the labels inside the interval that should hold "
+        "90 %"),
+    "width": ("its\nwidth", "mean width of that interval, in the target's units"),
+    "label_rate": ("labels", "share of the labels that were asked for"),
+}  # fmt: skip
 COSTS = "µs\na row", "memory"
 
 Report = Callable[[int, float | None], None]
@@ -95,7 +104,7 @@ def table(results: Results, file: TextIO | None = None) -> None:
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     shown.add_column("", no_wrap=True)
     for name in results.metrics:
-        shown.add_column(TITLES.get(name, name), justify="right", no_wrap=True)
+        shown.add_column(METRICS[name][0], justify="right", no_wrap=True)
     for title in COSTS:
         shown.add_column(title, justify="right", no_wrap=True)
     for name, line in results.lines.items():
