@@ -90,8 +90,9 @@ class StudentMixture:
     @property
     def absolute_deviation(self) -> Array:
         """The mean of |y - mean|, which heavy tails move less than they do the variance."""
-        mean, own = self._spread(jnp.shape(self.mean))
-        return self._known(own.mean_distance(jnp.zeros_like(mean)))
+        _, own = self._spread(jnp.shape(self.mean))
+        each = own.scales * 2.0 * jnp.exp(own.log_peaks) * (own.nu / (own.nu - 1.0))
+        return self._known(jnp.sum(own.weights * each, axis=0))
 
     def _known(self, value: Array) -> Array:
         """The value (...), NaN where some scale is."""
@@ -215,6 +216,11 @@ class _Parts:
         """The degrees of freedom (J, 1, ...)."""
         return self._column(self.degrees)
 
+    @property
+    def log_peaks(self) -> Any:
+        """Logarithms of the t densities at 0 (J, 1, ...)."""
+        return self._column(log_peaks(self.degrees))
+
     def _column(self, values: Any) -> Any:
         array = self._xp.asarray(values, self.scales.dtype)
         return array.reshape(-1, *(1,) * (self.scales.ndim - 1))
@@ -223,7 +229,7 @@ class _Parts:
         """The logarithms of the t densities (J, ...), without their weights."""
         ratio = squared_ratio(distance[None], self.scales)
         tail = (self.nu + 1.0) / 2.0 * self._xp.log1p(ratio / self.nu)
-        return self._column(log_peaks(self.degrees)) - self._xp.log(self.scales) - tail
+        return self.log_peaks - self._xp.log(self.scales) - tail
 
     def log_density(self, distance: AnyArray) -> Any:
         """The logarithm of the density."""

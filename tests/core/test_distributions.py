@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from jaxmkl.distributions import StudentMixture
+from jaxmkl.distributions import StudentMixture, density_scores
 
 SMALL_PROGRAMS = True
 DEGREES = 3.0, 5.0, 10.0, 50.0
@@ -190,3 +190,19 @@ def test_a_scale_that_is_not_known_makes_all_unknown():
         assert np.isfinite(slope[1:]).all(), name
         # a sum over all, of which the first is cut off
         assert np.isfinite(np.diag(slope)).all(), name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("degrees", [DEGREES, (3.0, 4.0)])
+def test_scores_of_numpy_are_those_of_the_methods(degrees, x64):
+    draws = np.random.default_rng(0)
+    mean, y = draws.normal(size=(2, 9))
+    scales = np.exp(draws.normal(size=(9, len(degrees))))
+    weights = draws.dirichlet(np.ones(len(degrees)), 9)
+    found = density_scores(StudentMixture(mean, scales, weights, degrees), 7.0 + y, start=7.0)
+    one = StudentMixture(*map(jnp.asarray, (mean, scales, weights)), degrees)
+    np.testing.assert_allclose(found.log_score, log_prob(one, y), rtol=1e-12)
+    np.testing.assert_allclose(found.pit, cdf(one, y), rtol=1e-11)
+    np.testing.assert_allclose(found.crps, crps(one, y), rtol=1e-5)  # of half as many points
+    np.testing.assert_allclose(found.high - 7.0, quantile(one, 0.95), rtol=1e-8)
+    np.testing.assert_allclose(found.low - 7.0, quantile(one, 0.05), rtol=1e-8)
