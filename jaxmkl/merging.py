@@ -15,7 +15,7 @@ from jaxmkl._shards import added, shard
 from jaxmkl._types import PyTree
 from jaxmkl.mkl import MKL, MKLState
 from jaxmkl.models.renewals import renew
-from jaxmkl.streaming import checks
+from jaxmkl.streaming.examples import check_states, is_traced
 
 __all__ = ["merge"]
 
@@ -80,9 +80,9 @@ def merge(learner: MKL, states: PyTree, *, start: MKLState | None = None) -> MKL
     require_learner("merge", learner)
     wanted = "composed (jaxmkl.MKL) of models by least squares, whose information adds up"
     pytree.require(isinstance(learner, MKL), "merge", "learner", learner, wanted)
-    traced = checks.is_traced(learner, states, start)
+    traced = is_traced(learner, states, start)
     pytree.require(not traced, "merge", "states", "tracers", "arrays, outside of jit")
-    checks.check_states("merge", learner, states)
+    check_states("merge", learner, states)
     if start is not None:
         check_state(learner, start)
     for name in ("query", "select"):

@@ -1,9 +1,10 @@
 """Drivers: a learner over a stream, over permutations of it, over chunks; fleets of learners."""
 
 from jaxmkl._programs import keep_programs
+from jaxmkl.streaming._engine import without_info
 from jaxmkl.streaming.checkpoints import Checkpoints
-from jaxmkl.streaming.fleet import run_fleet
-from jaxmkl.streaming.run import Stream, permutations, run, run_many, stream, without_info
+from jaxmkl.streaming.many import permutations, run_fleet, run_many
+from jaxmkl.streaming.run import Stream, run, stream
 from jaxmkl.streaming.sparse import SparseRows
 
 __all__ = [

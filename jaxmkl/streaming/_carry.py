@@ -8,10 +8,10 @@ array of each dtype.
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxmkl._types import PyTree
 
@@ -35,15 +35,30 @@ def scan_in_few_arrays(
     first, length = jax.tree.map(lambda leaf: leaf[0], examples), len(jax.tree.leaves(examples)[0])
     _, left = jax.eval_shape(step, state, first)
     all_left = jax.tree.map(lambda a: jax.ShapeDtypeStruct((length, *a.shape), a.dtype), left)
-    of_states = FewArrays.of_states(state)
-    of_rounds = FewArrays.of_rounds(left, reads(then, all_left))
+    state_apart, state_back = few_arrays(state, _small(state))
+    read = zip(jax.tree.leaves(left), reads(then, all_left), strict=True)
+    left_apart, left_back = few_arrays(left, [wanted and leaf.size == 1 for leaf, wanted in read])
 
     def turn(carried: tuple, example: PyTree) -> tuple[tuple, tuple]:
-        after, left = step(of_states.back(carried), example)
-        return of_states.apart(after), of_rounds.apart(left)
+        after, left = step(state_back(carried), example)
+        return state_apart(after), left_apart(left)
 
-    carried, rounds = jax.lax.scan(turn, of_states.apart(state), examples, unroll=unroll)
-    return of_states.back(carried), jax.vmap(of_rounds.back)(rounds)
+    carried, rounds = jax.lax.scan(turn, state_apart(state), examples, unroll=unroll)
+    return state_back(carried), jax.vmap(left_back)(rounds)
+
+
+def _small(state: PyTree) -> list[bool]:
+    """Which leaves of a state a loop carries together."""
+    leaves = jax.tree.leaves(state)
+    together = [False] * len(leaves)
+    for kind, most in (jnp.floating, _NUMBERS), (jnp.integer, 1):
+        of_kind = [i for i, leaf in enumerate(leaves) if jnp.issubdtype(leaf.dtype, kind)]
+        small = [i for i in of_kind if leaves[i].size <= most]
+        # counters beside arrays of whole numbers are better left alone
+        if len(small) >= _LEAVES and (most > 1 or small == of_kind):
+            for i in small:
+                together[i] = True
+    return together
 
 
 def reads(function: Callable, *arguments: PyTree) -> list[bool]:
@@ -60,61 +75,35 @@ def reads(function: Callable, *arguments: PyTree) -> list[bool]:
     return [id(variable) in found for variable in jaxpr.invars]
 
 
-class FewArrays:
-    """The arrays of trees, some of whose leaves are in one array for each dtype.
+def few_arrays(like: PyTree, together: Sequence[bool]) -> tuple[Callable, Callable]:
+    """Two functions: of a tree like this one few arrays, and of these the tree.
 
-    >>> few = FewArrays([1.0, 2.0, jnp.ones(2)], [True, False, True])
-    >>> few.apart([3.0, 4.0, jnp.ones(2)])
+    The leaves that are ``together`` are in one array for each dtype, the others as they are.
+
+    >>> apart, back = few_arrays([1.0, 2.0, jnp.ones(2)], [True, False, True])
+    >>> apart([3.0, 4.0, jnp.ones(2)])
     ([4.0], [Array([3., 1., 1.], dtype=float32)])
-    >>> few.back(few.apart([3.0, 4.0, jnp.ones(2)]))
+    >>> back(apart([3.0, 4.0, jnp.ones(2)]))
     [Array(3., dtype=float32), 4.0, Array([1., 1.], dtype=float32)]
     """
+    leaves, structure = jax.tree.flatten(like)
+    shapes, others = [jnp.shape(leaf) for leaf in leaves], list[int]()
+    groups: dict[np.dtype, list[int]] = {}
+    for i, leaf in enumerate(leaves):
+        where = groups.setdefault(jnp.result_type(leaf), []) if together[i] else others
+        where.append(i)
 
-    def __init__(self, like: PyTree, together: Sequence[bool] | bool) -> None:
-        leaves, self._structure = jax.tree.flatten(like)
-        if isinstance(together, bool):  # of all numbers, or of none
-            together = [together and leaf.size == 1 for leaf in leaves]
-        self._shapes = [jnp.shape(leaf) for leaf in leaves]
-        of_dtypes: dict[Any, list[int]] = {}
-        for i, leaf in enumerate(leaves):
-            if together[i]:
-                of_dtypes.setdefault(jnp.result_type(leaf), []).append(i)
-        self._groups = list(of_dtypes.values())
-        self._others = [i for i, grouped in enumerate(together) if not grouped]
-
-    @classmethod
-    def of_states(cls, like: PyTree) -> "FewArrays":
-        """Those of states like this one, as a loop carries them."""
-        leaves = jax.tree.leaves(like)
-        together = [False] * len(leaves)
-        for kind, most in (jnp.floating, _NUMBERS), (jnp.integer, 1):
-            of_kind = [i for i, leaf in enumerate(leaves) if jnp.issubdtype(leaf.dtype, kind)]
-            small = [i for i in of_kind if leaves[i].size <= most]
-            # counters beside arrays of whole numbers are better left alone
-            if len(small) >= _LEAVES and (most > 1 or small == of_kind):
-                for i in small:
-                    together[i] = True
-        return cls(like, together)
-
-    @classmethod
-    def of_rounds(cls, like: PyTree, read: Sequence[bool]) -> "FewArrays":
-        """Those of what a round leaves: the numbers that are read."""
-        leaves = zip(jax.tree.leaves(like), read, strict=True)
-        return cls(like, [wanted and leaf.size == 1 for leaf, wanted in leaves])
-
-    def apart(self, tree: PyTree) -> tuple[list[jax.Array], list[jax.Array]]:
-        """The leaves of a tree that stay as they are, and the arrays that hold the others."""
+    def apart(tree: PyTree) -> tuple[list, list]:
         leaves = jax.tree.leaves(tree)
-        together = [jnp.concatenate([jnp.ravel(leaves[i]) for i in g]) for g in self._groups]
-        return [leaves[i] for i in self._others], together
+        arrays = [jnp.concatenate([jnp.ravel(leaves[i]) for i in g]) for g in groups.values()]
+        return [leaves[i] for i in others], arrays
 
-    def back(self, arrays: tuple[list[jax.Array], list[jax.Array]]) -> PyTree:
-        """The tree of which these are the arrays."""
-        others, together = arrays
-        leaves = dict(zip(self._others, others, strict=True))
-        for group, array in zip(self._groups, together, strict=True):
-            ends = itertools.accumulate(math.prod(self._shapes[i]) for i in group)
+    def back(arrays: tuple[list, list]) -> PyTree:
+        leaves = dict(zip(others, arrays[0], strict=True))
+        for group, array in zip(groups.values(), arrays[1], strict=True):
+            ends = itertools.accumulate(math.prod(shapes[i]) for i in group)
             pieces = jnp.split(array, list(ends)[:-1])
-            for i, piece in zip(group, pieces, strict=True):
-                leaves[i] = piece.reshape(self._shapes[i])
-        return jax.tree.unflatten(self._structure, [leaves[i] for i in sorted(leaves)])
+            leaves |= {i: p.reshape(shapes[i]) for i, p in zip(group, pieces, strict=True)}
+        return jax.tree.unflatten(structure, [leaves[i] for i in sorted(leaves)])
+
+    return apart, back

@@ -12,15 +12,16 @@ from jax.typing import DTypeLike
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import of_each
 from jaxmkl._checks import refuse_unless
-from jaxmkl._devices import device_of, is_spread, left_to_xla, on_accelerator, whole
+from jaxmkl._devices import device_of, left_to_xla, on_accelerator, whole
 from jaxmkl._learner import Learner, Output
 from jaxmkl._programs import LARGE, Kept, num_operations
 from jaxmkl._ranges import reported
 from jaxmkl._renewals import Renewals, renewals_of
 from jaxmkl._types import Inputs, Labels, PyTree
-from jaxmkl.streaming import checks
-from jaxmkl.streaming._carry import FewArrays, scan_in_few_arrays
-from jaxmkl.streaming.sparse import SparseRows
+from jaxmkl.streaming._carry import few_arrays, scan_in_few_arrays
+from jaxmkl.streaming._warnings import refuse_and_warn, troubles
+from jaxmkl.streaming.examples import Examples, Held, is_traced
+from jaxmkl.streaming.sparse import stored
 from jaxmkl.wrappers.delayed import delayed
 
 Record = Callable[[Output], PyTree]
@@ -28,6 +29,11 @@ Record = Callable[[Output], PyTree]
 _TOGETHER, _OPERATIONS = 8, 3200
 # Rows of a segment, and numbers that it has at most if it is not one of the shortest.
 _ROOMS, _NUMBERS = (64, 512, 4096), 2**24
+
+
+def without_info(output: Output) -> Output:
+    """Keep prediction, loss and queried of a round: what :func:`jaxmkl.run` records by default."""
+    return output._replace(info=None)
 
 
 class Plan(NamedTuple):
@@ -92,7 +98,7 @@ class Rows(NamedTuple):
 
 
 def scan_rows(
-    learner: Any, state: PyTree, rows: Rows, plan: Plan, blocks: Any = None
+    learner: Any, state: PyTree, rows: Rows, blocks: Any = None, *, plan: Plan
 ) -> tuple[PyTree, PyTree]:
     """Run a learner over rows in blocks, and return its state and the records (T, ...).
 
@@ -120,17 +126,18 @@ def scan_rows(
 
     here, like = plan.platform == "cpu", jax.eval_shape(one_of, 0)
     # what is recorded of a round, in one array of each dtype
-    together = FewArrays(like, here)
+    together = [here and leaf.size == 1 for leaf in jax.tree.leaves(like)]
+    apart, back = few_arrays(like, together)
 
-    def apart(state: PyTree, example: tuple) -> tuple[PyTree, PyTree]:
+    def one_apart(state: PyTree, example: tuple) -> tuple[PyTree, PyTree]:
         state, recorded = one(state, example)
-        return state, together.apart(recorded)
+        return state, apart(recorded)
 
     def played(state: PyTree, number: Any) -> tuple[PyTree, PyTree, PyTree]:
         examples = block_of(state, number)
         codes, y, _ = examples
         if here:
-            state, recorded = jax.lax.scan(apart, state, examples)
+            state, recorded = jax.lax.scan(one_apart, state, examples)
             return state, codes, recorded
 
         def unjudged(state: PyTree, example: tuple) -> tuple[PyTree, PyTree]:
@@ -143,7 +150,7 @@ def scan_rows(
         then, turns = partial(judged, state), _rounds_a_turn(one, state, examples)
         state, left = scan_in_few_arrays(unjudged, state, examples, then, turns)
         state, recorded = judged(state, left)
-        return state, codes, together.apart(recorded)
+        return state, codes, apart(recorded)
 
     def block(state: PyTree, number: Any) -> tuple[PyTree, PyTree]:
         state, codes, recorded = played(state, number)
@@ -153,15 +160,12 @@ def scan_rows(
         after, recorded = jax.lax.scan(block, state, jnp.arange(most, dtype=jnp.int32))
     else:
         blocks = num_blocks(state.round, rows.length, B) if blocks is None else blocks
-        of_block = jax.tree.map(
-            lambda leaf: jax.ShapeDtypeStruct((B, *leaf.shape), leaf.dtype), like
-        )
-        like = jax.eval_shape(jax.vmap(together.apart, axis_size=B), of_block)
-        after, recorded = _scan_first(block, state, like, most, blocks)
+        like = jax.eval_shape(apart, like)
+        after, recorded = _scan_first(block, state, like, (most, B), blocks)
     of_rounds = partial(jax.lax.dynamic_slice_in_dim, start_index=offset, slice_size=T)
     after = reported(learner, state, after)
     recorded = jax.tree.map(lambda leaf: of_rounds(jax.lax.collapse(leaf, 0, 2)), recorded)
-    return after, jax.vmap(together.back, axis_size=T)(recorded)
+    return after, jax.vmap(back, axis_size=T)(recorded)
 
 
 def _rounds_a_turn(one: Callable, state: PyTree, examples: PyTree) -> int:
@@ -177,10 +181,7 @@ def _rounds_a_turn(one: Callable, state: PyTree, examples: PyTree) -> int:
     return 1 << (together.bit_length() - 1)
 
 
-@partial(Kept, quickly=LARGE)
-def run_rows(learner: Any, state: PyTree, rows: Rows, *, plan: Plan) -> tuple[PyTree, PyTree]:
-    """:func:`scan_rows`, compiled."""
-    return scan_rows(learner, state, rows, plan)
+run_rows = Kept(scan_rows, quickly=LARGE)
 
 
 def num_blocks(round: jax.Array, length: Any, block_size: int) -> jax.Array:
@@ -189,11 +190,12 @@ def num_blocks(round: jax.Array, length: Any, block_size: int) -> jax.Array:
 
 
 def _scan_first(
-    body: Callable, state: PyTree, like: PyTree, length: int, number: Any
+    body: Callable, state: PyTree, like: PyTree, shape: tuple[int, int], number: Any
 ) -> tuple[PyTree, PyTree]:
     """As ``jax.lax.scan(body, state, arange(length))`` for the first ``number``; zeros behind.
 
-    ``like`` has the shapes and dtypes of what the body returns beside the state.
+    Of a ``shape`` (length, B), the body returns beside the state the records of B rounds, of which
+    one is ``like`` this.
     """
 
     def turn(i: Any, carry: tuple) -> tuple[PyTree, PyTree]:
@@ -202,7 +204,7 @@ def _scan_first(
         put = partial(jax.lax.dynamic_update_index_in_dim, index=i, axis=0)
         return state, jax.tree.map(put, ys, y)
 
-    ys = jax.tree.map(lambda y: jax.lax.full((length, *y.shape), 0, y.dtype), like)
+    ys = jax.tree.map(lambda y: jax.lax.full((*shape, *y.shape), 0, y.dtype), like)
     return jax.lax.fori_loop(0, number, turn, (state, ys))
 
 
@@ -218,18 +220,19 @@ def with_late_labels(
     late = delayed(learner, delay)
     after, recorded = play(late, late.around(state))
     ended = late.flushed(after).inner
-    if not checks.is_traced(learner, ended):
+    if not is_traced(learner, ended):
         return ended, recorded  # numbers out of their range were refused
     return of_each(partial(reported, learner), state.round, state, ended), recorded
 
 
 def in_segments(
     play: Callable[[Any, PyTree, int, int], tuple[PyTree, PyTree]],
+    learner: Any,
+    state: PyTree,
     length: int,
     room: int,
     begun: int | None,
-    learner: Any,
-    state: PyTree,
+    delay: int,
     axis: int = 0,
 ) -> tuple[PyTree, PyTree]:
     """The state after, and the records of, rows that are run segment by segment.
@@ -243,18 +246,22 @@ def in_segments(
       room: how many a segment has at most.
       axis: of records, that of the rounds.
     """
-    renewals = None if begun is None else renewals_of(learner)
-    playing, round = renewals.rounds if renewals else learner, begun or 0
-    at, parts, lengths = 0, [], []
-    while at < length:
-        stop = min(length, at + _until(round + at, length, room, renewals))
-        state, recorded = play(playing, state, at, stop)
-        if renewals is not None:
-            state = renewals.renewed(state, round + stop)
-        parts.append(recorded)
-        lengths.append(stop - at)
-        at = stop
-    return state, behind(parts, lengths, axis)
+
+    def segments(learner: Any, state: PyTree) -> tuple[PyTree, PyTree]:
+        renewals = None if begun is None else renewals_of(learner)
+        playing, round = renewals.rounds if renewals else learner, begun or 0
+        at, parts, lengths = 0, [], []
+        while at < length:
+            stop = min(length, at + _until(round + at, length, room, renewals))
+            state, recorded = play(playing, state, at, stop)
+            if renewals is not None:
+                state = renewals.renewed(state, round + stop)
+            parts.append(recorded)
+            lengths.append(stop - at)
+            at = stop
+        return state, behind(parts, lengths, axis)
+
+    return with_late_labels(learner, state, delay, segments)
 
 
 def _until(round: int, length: int, room: int, renewals: Renewals | None) -> int:
@@ -267,68 +274,74 @@ def _until(round: int, length: int, room: int, renewals: Renewals | None) -> int
     return min(to_renewal, room if length <= room else room - round % room)
 
 
-def run_padded(
-    driver: str,
-    learner: Learner,
-    state: PyTree,
-    X: Inputs,
-    y: Labels,
-    room: int,
-    plan: Plan,
-    stacklevel: int = 4,
+def run_segments(
+    driver: str, learner: Learner, state: PyTree, examples: Examples, room: int, plan: Plan
 ) -> tuple[PyTree, PyTree]:
-    """Run outside of any trace over X and y, in segments padded to a length of ``room``."""
-    length, dtype = X.shape[0], learner.dtype(state)
-    before = checks.troubles(state)
+    """Run outside of any trace over examples, in segments padded to a length of ``room``."""
+    X, y, length = examples.X, examples.y, examples.length
+    before = troubles(state)
     state = with_room(learner, state, capacity_wanted(learner, state, length))
+    plan = plan.on(device_of((state, X.array, y.array)))
 
     def play(learner: Any, state: PyTree, start: int, stop: int) -> tuple[PyTree, PyTree]:
-        some = [_segment(array, start, stop, room, dtype) for array in (X, y)]
+        some = [placed(one, examples.dtype, room, start, stop) for one in (X, y)]
         given = left_to_xla((state, Rows(some[0], some[1], length=stop - start)))
-        return run_rows(learner, *given, plan=plan.on(device_of(given)))
+        return run_rows(learner, *given, plan=plan)
 
-    begun = None if is_spread(X) else int(state.round)
-    segments = partial(in_segments, play, length, room, begun)
-    state, recorded = with_late_labels(learner, state, plan.delay, segments)
-    checks.refuse_and_warn(driver, state, (X, y, dtype), before, stacklevel)
+    begun = None if X.spread else int(state.round)
+    state, recorded = in_segments(play, learner, state, length, room, begun, plan.delay)
+    refuse_and_warn(driver, state, examples, before)
     return state, recorded
 
 
-def _segment(array: Any, start: int, stop: int, room: int, dtype: DTypeLike) -> PyTree:
-    """Some rows of an array, padded to a length (:func:`placed`)."""
-    if isinstance(array, SparseRows):
-        indices, values = (leaf[start:stop] for leaf in (array.indices, array.values))
-        return placed(array._with(indices, values), room, dtype)
-    if start == 0 and stop == array.shape[0]:
-        return placed(array, room, dtype)
-    if on_accelerator(array):
-        return _taken(array, start, room=room).astype(dtype)
-    home = array.sharding if isinstance(array, jax.Array) and array.committed else None
-    part = placed(np.asarray(array)[start:stop], room, dtype)
-    return part if home is None else jax.device_put(part, home)
+def placed(
+    held: Held, dtype: DTypeLike, room: int, start: int = 0, stop: int | None = None, axis: int = 0
+) -> PyTree:
+    """Some rows in a dtype, where they lie or will be used; behind them any, up to a length."""
+    rows = held.array.shape[axis]
+    number, is_ready = (rows if stop is None else stop) - start, start == 0 and room == rows
+
+    def one(array: Any, dtype: DTypeLike, fill: int = 0) -> jax.Array:
+        if is_ready and isinstance(array, jax.Array) and array.dtype == dtype:
+            return array
+        if held.stays:
+            taken = array if is_ready else _taken(array, start, room=room, axis=axis)
+            return taken.astype(dtype)
+        # in host memory: there no length needs a compilation of its own
+        home = array.sharding if isinstance(array, jax.Array) and array.committed else None
+        some = np.asarray(array)[(slice(None),) * axis + (slice(start, start + number),)]
+        pad = [(0, (room - number) * (i == axis)) for i in range(array.ndim)]
+        with np.errstate(over="ignore"):
+            some = np.asarray(some, dtype)
+        some = np.pad(some, pad, constant_values=fill) if room > number else some
+        return jax.device_put(some, home)
+
+    if not held.is_sparse:
+        return one(held.array, dtype)
+    indices = one(held.array.indices, np.int32, held.array.num_columns)
+    return held.array._with(indices, one(held.array.values, dtype))
 
 
 @Kept
-def _taken(array: jax.Array, start: int, *, room: int) -> jax.Array:
+def _taken(array: jax.Array, start: int, *, room: int, axis: int) -> jax.Array:
     """So many rows from one on; those behind the last are any."""
-    return jnp.take(array, start + jnp.arange(room, dtype=jnp.int32), axis=0, mode="clip")
+    places = start + jnp.arange(room, dtype=jnp.int32)
+    return jnp.take(array, places, axis=axis, mode="clip")
 
 
 def behind(trees: Sequence[PyTree], lengths: Sequence[int], axis: int = 0) -> PyTree:
     """The arrays of some trees behind each other along an axis, so much of each."""
+    cuts = [(slice(None),) * axis + (slice(length),) for length in lengths]
+
+    def of_arrays(*arrays: Any, library: Any = np) -> Any:
+        parts = [array[cut] for array, cut in zip(arrays, cuts, strict=True)]
+        return parts[0] if len(parts) == 1 else library.concatenate(parts, axis)
 
     def joined(*leaves: jax.Array) -> jax.Array:
-        first, cuts = leaves[0], [(slice(None),) * axis + (slice(n),) for n in lengths]
-        if len(leaves) == 1 and first.shape[axis] == lengths[0]:
-            return first
-        if on_accelerator(first):
-            parts = [leaf[cut] for leaf, cut in zip(leaves, cuts, strict=True)]
-            return parts[0] if len(parts) == 1 else jnp.concatenate(parts, axis)
-
-        def of_arrays(*arrays: np.ndarray) -> np.ndarray:
-            parts = [array[cut] for array, cut in zip(arrays, cuts, strict=True)]
-            return np.concatenate(parts, axis)
-
+        if len(leaves) == 1 and leaves[0].shape[axis] == lengths[0]:
+            return leaves[0]
+        if on_accelerator(leaves[0]):
+            return of_arrays(*leaves, library=jnp)
         return made_on_host(of_arrays, *leaves)
 
     return jax.tree.map(joined, *trees)
@@ -380,33 +393,13 @@ def capacity_for(supports: int) -> int:
     return next(rooms, 1 << (supports - 1).bit_length())
 
 
-def room_for(X: Inputs) -> int:
-    """The length to which segments of X are padded (:func:`room_of`), all of what is spread."""
-    columns = (X.values if isinstance(X, SparseRows) else X).shape[1]
-    return X.shape[0] if is_spread(X) else room_of(X.shape[0], columns)
+def room_for(examples: Examples) -> int:
+    """The length to which segments of examples are padded (:func:`room_of`), all if spread."""
+    X, length = examples.X, examples.length
+    return length if X.spread else room_of(length, stored(X.array).shape[-1])
 
 
 def room_of(length: int, columns: int) -> int:
     """The rows of a segment: 64, 512 or 4,096, or less of many numbers in a row."""
     rooms = [room for room in _ROOMS if room == _ROOMS[0] or room * columns <= _NUMBERS]
     return next((room for room in rooms if room >= length), rooms[-1])
-
-
-def placed(array: Any, length: int, dtype: DTypeLike, fill: int = 0) -> PyTree:
-    """The array in a dtype, padded to a length, on the device where it is or will be."""
-    if isinstance(array, SparseRows):
-        indices = placed(array.indices, length, np.int32, array.num_columns)
-        return array._with(indices, placed(array.values, length, dtype))
-    missing, home = length - array.shape[0], None
-    pad = ((0, missing), *((0, 0) for _ in array.shape[1:]))
-    ready = missing == 0 and array.dtype == dtype
-    if isinstance(array, jax.Array):
-        if ready:
-            return array
-        if on_accelerator(array) or len(array.devices()) > 1:
-            return jnp.pad(array.astype(dtype), pad, constant_values=fill)
-        home = array.sharding if array.committed else None
-    # in host memory: there no length needs a compilation of its own
-    with np.errstate(over="ignore"):
-        array = np.asarray(array, dtype)
-    return jax.device_put(array if ready else np.pad(array, pad, constant_values=fill), home)

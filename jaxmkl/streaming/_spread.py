@@ -12,7 +12,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxmkl import _pytree as pytree
 from jaxmkl._devices import by_xla, device_of, is_spread, place
 from jaxmkl._types import PyTree
-from jaxmkl.streaming.checks import is_tracer
+from jaxmkl.streaming.examples import is_tracer
 
 # Of the memory of an accelerator the part that runs side by side may hold. What a program needs
 # beside them, for copies and for what is between two results, is several times as much.
@@ -135,19 +135,32 @@ def sharding_of(driver: str, mesh: Mesh | None, array: Any) -> NamedSharding | N
     return by_xla(NamedSharding(mesh, PartitionSpec(axes)))
 
 
-def shared_out(
-    play: Callable[[PyTree, PyTree], PyTree], sharding: NamedSharding | None
-) -> Callable:
-    """``play(same, parts)`` on each device, for its part of the runs, without communication.
+def in_one_program(
+    group: Callable[[PyTree, PyTree], PyTree],
+    held: Callable[[PyTree, PyTree], PyTree],
+    same: PyTree,
+    parts: PyTree,
+    room: Room | None,
+    sharding: NamedSharding | None,
+) -> PyTree:
+    """``group(same, parts)`` on each device, for its part of the runs, without communication.
 
-    What is the ``same`` for all runs is there whole; ``parts`` have the runs as leading axis, as
-    has what comes back.
+    Args:
+      group: plays runs side by side, as many at a time as there is room for.
+      held: what one of the runs holds.
+      same: what is the same for all runs, and there whole.
+      parts: what has the runs as leading axis, as has what comes back.
     """
+
+    def play(same: PyTree, parts: PyTree) -> PyTree:
+        size = at_once(partial(held, same, parts), _number(parts), room)
+        return in_groups(partial(group, same), parts, size)
+
     if sharding is None:
-        return play
+        return play(same, parts)
     specs = PartitionSpec(), sharding.spec
     options: Any = {"mesh": sharding.mesh, "in_specs": specs, "out_specs": sharding.spec}
-    return jax.shard_map(play, check_vma=False, **options)
+    return jax.shard_map(play, check_vma=False, **options)(same, parts)
 
 
 def played(
@@ -161,27 +174,18 @@ def played(
         return program(same, parts, sharding=None)
     mesh: Any = sharding.mesh
     everywhere, number = NamedSharding(mesh, PartitionSpec()), _number(parts)
-    shards = _shards(sharding)
+    shards = math.prod(mesh.shape[name] for name in jax.tree.leaves(sharding.spec[0]))
     parts = _repeated(parts, -(-number // shards) * shards)
-    with jax.set_mesh(mesh):
-        runs = program(_placed(same, everywhere), _placed(parts, sharding), sharding=sharding)
-        return runs if number % shards == 0 else _first(runs, number, everywhere)
 
-
-def _shards(sharding: NamedSharding) -> int:
-    """Among how many parts the leading axis is shared out."""
-    axes = sharding.spec[0]
-    names = axes if isinstance(axes, tuple) else (axes,)
-    return math.prod(sharding.mesh.shape[name] for name in names)
-
-
-def _placed(tree: PyTree, sharding: NamedSharding) -> PyTree:
-    """The tree with its arrays in this sharding; numbers of a learner go where these are."""
-
-    def one(leaf: PyTree) -> PyTree:
+    def put(leaf: PyTree, sharding: NamedSharding) -> PyTree:
+        # numbers of a learner go where its arrays are
         return place(leaf, sharding) if isinstance(leaf, jax.Array | np.ndarray) else leaf
 
-    return jax.tree.map(one, tree)
+    with jax.set_mesh(mesh):
+        same = jax.tree.map(partial(put, sharding=everywhere), same)
+        parts = jax.tree.map(partial(put, sharding=sharding), parts)
+        runs = program(same, parts, sharding=sharding)
+        return runs if number % shards == 0 else _first(runs, number, everywhere)
 
 
 @partial(jax.jit, static_argnums=(1, 2))

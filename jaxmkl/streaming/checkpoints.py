@@ -2,7 +2,6 @@
 
 import os
 import time
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._checks import warn_outside
 from jaxmkl._learner import Learner
 from jaxmkl._types import PyTree
 from jaxmkl.checkpoint import load_extra, save_beside
@@ -73,8 +73,7 @@ class LastTwo:
                 refusal = refusal or error
                 continue
             if refusal is not None:
-                text = f"{refusal}; going on from the one before it, {path}"
-                warnings.warn(text, RuntimeWarning, stacklevel=3)
+                warn_outside(f"{refusal}; going on from the one before it, {path}")
             return found
         if refusal is not None:
             raise refusal

@@ -1,110 +1,31 @@
-"""Drivers of one learner: over a stream, over it once for each of many keys, over chunks."""
+"""Drivers of one learner: over a stream, and over chunks of one."""
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial, wraps
+from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh
-from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._checks import refuse_masked, refuse_unless, unmasked
-from jaxmkl._devices import device_of, on_accelerator, on_host
-from jaxmkl._learner import Learner, Output, require_learner
-from jaxmkl._programs import Kept
+from jaxmkl._devices import device_of
+from jaxmkl._learner import Learner
 from jaxmkl._types import Inputs, Labels, PyTree
-from jaxmkl.labels import are_words, floats, given, where_known
-from jaxmkl.streaming import _spread, checks
-from jaxmkl.streaming._against_mean import START, Errors, warned
 from jaxmkl.streaming._engine import (
-    Plan,
     Record,
     Rows,
-    placed,
     plan_of,
     room_for,
-    run_padded,
     run_rows,
-    scan_rows,
+    run_segments,
     with_late_labels,
+    without_info,
 )
-from jaxmkl.streaming._many import many_in_segments
+from jaxmkl.streaming._warnings import ROWS_TO_JUDGE, START, Errors, warn_of_examples, warned
+from jaxmkl.streaming.examples import Examples, Held, Reading, check_arguments
 from jaxmkl.streaming.sparse import SparseRows
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-def without_info(output: Output) -> Output:
-    """Keep prediction, loss and queried of a round: what :func:`run` records by default."""
-    return output._replace(info=None)
-
-
-@Kept
-def _run_many(
-    given: tuple, keys: Any, *, plan: Plan, permute: bool, room: Any, sharding: Any
-) -> tuple[PyTree, PyTree]:
-    """Runs of all keys over the stream of ``given``: learner, X and y."""
-
-    def play(given: tuple, keys: jax.Array) -> tuple[PyTree, PyTree]:
-        learner, X, y = given
-
-        def begin(key: jax.Array, enlarged: bool = True) -> PyTree:
-            state = learner.init(jax.random.fold_in(key, 0), X.shape[1], X.dtype)
-            return learner.enlarged(state, X.shape[0]) if enlarged else state
-
-        def one(given: tuple) -> tuple[PyTree, PyTree]:
-            key, order = given
-            play = partial(scan_rows, rows=Rows(X, y, order), plan=plan)
-            return with_late_labels(learner, begin(key), plan.delay, play)
-
-        def held() -> PyTree:
-            # of more room in a state a block uses little, which a cache need not hold
-            state = begin(keys[0], enlarged=not room.is_cache)
-            return state, learner.encode(state, X[jnp.zeros(plan.block_size, jnp.int32)])
-
-        size = _spread.at_once(held, len(keys), room)
-        orders = permutations(keys, X.shape[0]) if permute else None
-        return _spread.in_groups(jax.vmap(one), (keys, orders), size)
-
-    return _spread.shared_out(play, sharding)(given, keys)
-
-
-def permutations(keys: jax.Array, num_examples: int) -> jax.Array:
-    """The orders (S, T) in which :func:`run_many` with the same keys goes through a stream.
-
-    Raises:
-      ValueError: if ``keys`` are not as in :func:`run_many`, or ``num_examples`` is no count.
-
-    >>> sorted(permutations(jax.random.split(jax.random.key(0), 2), 5)[1].tolist())
-    [0, 1, 2, 3, 4]
-    """
-    _require_keys(keys)
-    number = pytree.as_count("permutations", "num_examples", num_examples, minimum=0)
-    program = _permuted if on_accelerator(keys) else _permuted_on_host
-    return program(keys, num_examples=number)
-
-
-def _require_keys(keys: jax.Array) -> None:
-    typed = isinstance(keys, jax.Array) and jnp.issubdtype(keys.dtype, jax.dtypes.prng_key)
-    given = f"shape {jnp.shape(keys)}, dtype {getattr(keys, 'dtype', type(keys).__name__)}"
-    wanted = "a one-dimensional array of typed keys (jax.random.split of a jax.random.key)"
-    refuse_unless(typed and keys.ndim == 1, f"keys must be {wanted}; got {given}")
-
-
-def _permutations(keys: jax.Array, *, num_examples: int) -> jax.Array:
-    def one(key: jax.Array) -> jax.Array:
-        return jax.random.permutation(jax.random.fold_in(key, 1), num_examples)
-
-    # the compiler for TPUs takes minutes for many sorts side by side
-    one_by_one = partial(jax.lax.map, one)
-    return jax.lax.platform_dependent(keys, tpu=one_by_one, default=jax.vmap(one))
-
-
-_permuted, _permuted_on_host = Kept(_permutations), Kept(_permutations, on_host=True)
 
 
 def _names_a_missing_state(driver: Callable[P, R]) -> Callable[P, R]:
@@ -113,7 +34,7 @@ def _names_a_missing_state(driver: Callable[P, R]) -> Callable[P, R]:
     @wraps(driver)
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:
         if len(args) == 3 and not kwargs.keys() & {"state", "X", "y"}:
-            checks.check_arguments(driver.__name__, *args[:2])
+            check_arguments(driver.__name__, *args[:2])
         return driver(*args, **kwargs)
 
     return checked
@@ -193,101 +114,21 @@ def run(
     >>> outputs.loss.shape, int(state.round)
     ((500,), 500)
     """
-    checks.check_arguments("run", learner, state)
-    dtype = learner.dtype(state)
-    traced = checks.is_traced(learner, state, X, y)
-    D = learner.num_inputs(state)
-    X, y = checks.check_examples(learner, X, y, D, dtype, later=not traced, round=state.round)
-    plan = plan_of("run", learner, block_size, record, delay, X.shape[0])
-    if traced:
-        X, y = X.astype(dtype), y.astype(dtype)
+    check_arguments("run", learner, state)
+    examples = Examples.of(learner, state, X, y)
+    plan = plan_of("run", learner, block_size, record, delay, examples.length)
+    if examples.traced:
+        rows, plan = Rows(*examples.cast()), plan.on(device_of(state))
 
         def play(learner: Any, state: PyTree) -> tuple[PyTree, PyTree]:
-            return run_rows(learner, state, Rows(X, y), plan=plan.on(device_of(state)))
+            return run_rows(learner, state, rows, plan=plan)
 
         return with_late_labels(learner, state, plan.delay, play)
-    checks.warn_of_examples("run", learner, (X, y), dtype)
-    state, recorded = run_padded("run", learner, state, X, y, room_for(X), plan, stacklevel=5)
+    warn_of_examples("run", learner, examples)
+    state, recorded = run_segments("run", learner, state, examples, room_for(examples), plan)
     if not plan.delay:
-        warned("run", learner, (X, y), recorded)
+        warned("run", learner, examples, recorded)
     return state, recorded
-
-
-def run_many(
-    learner: Learner,
-    keys: jax.Array,
-    X: Inputs,
-    y: Labels,
-    *,
-    permute: bool = True,
-    block_size: int | None = None,
-    record: Record = without_info,
-    delay: int = 0,
-    mesh: Mesh | None = None,
-) -> tuple[PyTree, PyTree]:
-    """Run a learner over a stream once for each key, in one call.
-
-    Runs advance side by side, as many as the device's memory has room for, or a CPU's cache.
-
-    Each run has its own initialisation, ``learner.init(jax.random.fold_in(key, 0), D)``. On a CPU
-    runs are played in groups of a power of two and in segments, as in :func:`run`, so that another
-    length, and another number of keys up to that power of two, compiles nothing. On accelerators,
-    among several devices and inside a trace all runs are one program, which gathers rows block by
-    block.
-
-    Args:
-      learner: any learner.
-      keys: typed PRNG keys (S,), as from ``jax.random.split``. Where they lie on several devices
-        in equal parts, the runs are shared out likewise.
-      X, y, block_size, record, delay: as in :func:`run`.
-      permute: whether each run has its own order of the examples, that of :func:`permutations`.
-      mesh: a ``jax.sharding.Mesh`` among whose devices the runs are shared out, whatever their
-        number, also those of several processes (:mod:`jaxmkl.guide.many_devices`). While they
-        run, devices do not wait for each other. Inside a trace it is ignored.
-
-    Returns:
-      States and records with leading axis S; records are in a run's own order. On a mesh they
-      stay in parts where the devices divide S; else every device has all of them.
-
-    Raises:
-      ValueError: as :func:`run`, and for keys that are not a one-dimensional array of typed keys.
-
-    >>> import jaxmkl
-    >>> keys = jax.random.split(jax.random.key(1), 4)
-    >>> X = jax.random.normal(keys[0], (200, 3))
-    >>> run_many(jaxmkl.raker(), keys, X, X[:, 0])[1].loss.shape
-    (4, 200)
-    """
-    require_learner("run_many", learner)
-    _require_keys(keys)
-    X = checks.as_inputs(X)
-    # states are made for X: in double precision if X and JAX have it
-    dtype = jax.dtypes.canonicalize_dtype(X.dtype if X.dtype == jnp.float64 else jnp.float32)
-    traced, D = checks.is_traced(learner, keys, X, y), X.shape[1] if X.ndim == 2 else 0
-    X, y = checks.check_examples(learner, X, y, D, dtype, later=not traced)
-    plan = plan_of("run_many", learner, block_size, record, delay, X.shape[0])
-    sharding = _spread.sharding_of("run_many", mesh, keys)
-    examples = X, y, dtype
-    if traced:
-        sharding, X, y = None, X.astype(dtype), y.astype(dtype)
-    else:
-        checks.warn_of_examples("run_many", learner, (X, y), dtype)
-        X, y = placed(X, X.shape[0], dtype), placed(y, X.shape[0], dtype)
-    shared = learner, X, y
-    room = _spread.room_for((shared, keys), sharding)
-    plan = plan.on(_spread.home_of((shared, keys), sharding))
-    program = partial(_run_many, plan=plan, permute=permute, room=room)
-    if traced:
-        return program(shared, keys, sharding=None)
-    if sharding is not None or room != _spread.CACHE or not len(keys):
-        runs = _spread.played(program, sharding, shared, keys)
-    else:
-        orders = np.asarray(permutations(keys, X.shape[0])) if permute else None
-        runs = many_in_segments(learner, keys, (X, y), orders, plan)
-    checks.refuse_and_warn("run_many", runs[0], examples)
-    if not plan.delay and len(keys):
-        warned("run_many", learner, examples[:2], runs[1])
-    return runs
 
 
 def stream(
@@ -329,7 +170,7 @@ def stream(
     90 (90,)
     110 (20,)
     """
-    checks.check_arguments("stream", learner, state)
+    check_arguments("stream", learner, state)
     pushed = Stream(learner, block_size=block_size, record=record, gaps=gaps)
     pushed._errors = START
     for chunk in chunks:
@@ -337,7 +178,7 @@ def stream(
             given = f"{type(chunk).__name__} of shape {np.shape(chunk)}"
             wanted = "pairs (X, y), one after the other, as [(X, y)]"
             pytree.require(False, "stream", "chunks", given, wanted)
-        state, recorded = pushed._push(state, *chunk)
+        state, recorded = pushed.push(state, *chunk)
         if recorded is not None:
             yield state, recorded
 
@@ -371,12 +212,9 @@ class Stream:
     ) -> None:
         self.learner = learner
         self._plan = plan_of("stream", learner, block_size, record)
-        self._gaps = gaps
+        self._reading = Reading(in_chunks=True, gaps=gaps)
         self._chunks = self._room = self._fullest = 0
-        self._classes: tuple | None = None
-        self._first_rows: list | None = []  # until there are enough of them to be judged
-        self._begun: Any = 0  # the round of the state that came first
-        self._has_numbers = False  # whether labels came in numbers
+        self._first: list[Examples] | None = []  # until there are enough of them to be judged
         self._errors: Errors | None = None  # those so far, where they are to be judged
 
     def push(self, state: PyTree, X: Inputs, y: Labels) -> tuple[PyTree, PyTree]:
@@ -385,76 +223,44 @@ class Stream:
         Raises:
           ValueError: as :func:`stream`.
         """
+        reading = self._reading
         if not self._chunks:
-            checks.check_arguments("stream", self.learner, state)
-        return self._push(state, X, y)
-
-    def _push(self, state: PyTree, X: Inputs, y: Labels) -> tuple[PyTree, PyTree]:
-        if not self._chunks:
-            self._begun = state.round
-        before = self._classes, self._has_numbers
+            check_arguments("stream", self.learner, state)
+            reading.round = state.round
+        before = reading.classes, reading.after_numbers
         try:
-            after, recorded = self._pushed(state, X, y)
+            examples = Examples.of(self.learner, state, X, y, reading)
+            pushed = self._run(state, examples) if examples.length else (state, None)
         except ValueError as error:
-            self._classes, self._has_numbers = before
+            reading.classes, reading.after_numbers = before
             raise ValueError(f"chunk {self._chunks}: {error}") from None
         self._chunks += 1
-        return after, recorded
+        return pushed
 
-    def _pushed(self, state: PyTree, X: Inputs, y: Labels) -> tuple[PyTree, PyTree]:
-        X, y = self._checked(state, X, y)
-        if not len(X):
-            return state, None
-        self._judge(X, y, self.learner.dtype(state))
-        self._room = max(self._room, room_for(X))
+    def _run(self, state: PyTree, examples: Examples) -> tuple[PyTree, PyTree]:
+        self._judge_first(examples)
+        self._room = max(self._room, room_for(examples))
+        X = examples.X.array
         if isinstance(X, SparseRows):
             self._fullest = max(self._fullest, 1, X.values.shape[1])
-            X = X.padded(len(X), 2 ** (self._fullest - 1).bit_length())
-        # a warning is for whoever called the function that called that which called this one
-        after, recorded = run_padded(
-            "stream", self.learner, state, X, y, self._room, self._plan, 6
-        )
+            padded = X.padded(len(X), 2 ** (self._fullest - 1).bit_length())
+            examples = examples._replace(X=examples.X._replace(array=padded, seen=padded.values))
+        given = self.learner, state, examples, self._room, self._plan
+        after, recorded = run_segments("stream", *given)
         if self._errors is not None:
-            self._errors = warned("stream", self.learner, (X, y), recorded, self._errors)
+            self._errors = warned("stream", self.learner, examples, recorded, self._errors)
         return after, recorded
 
-    def _judge(self, X: Inputs, y: Labels, dtype: DTypeLike) -> None:
+    def _judge_first(self, examples: Examples) -> None:
         """Warn of examples from which nothing can be learned, once the first rows are there."""
-        there = on_accelerator(X) or on_accelerator(y)
-        if self._first_rows is None or isinstance(X, SparseRows) or there:
-            self._first_rows = None
+        X, y = examples.X, examples.y
+        if self._first is None or X.is_sparse or X.seen is None or y.seen is None:
+            self._first = None
             return
-        self._first_rows.append((X, y))
-        if sum(len(rows) for rows, _ in self._first_rows) >= checks.ROWS_TO_JUDGE:
-            rows, labels = map(np.concatenate, zip(*self._first_rows, strict=True))
-            self._first_rows = None
-            checks.warn_of_examples("stream", self.learner, (rows, labels), dtype)
-
-    def _checked(self, state: PyTree, X: Inputs, y: Labels) -> tuple[PyTree, PyTree]:
-        learner, num_inputs = self.learner, self.learner.num_inputs(state)
-        y = unmasked(y) if self._gaps else y
-        refuse_masked("y", y)
-        X, y = jax.tree.map(on_host, checks.as_inputs(X)), on_host(y)
-        if X.shape == (0, num_inputs) and y.size == 0:
-            return X, y
-        if learner.task == "regression" and self._gaps:
-            y = floats(y)
-        elif learner.task == "classification" and y.dtype.kind in "OSTU":
-            y = where_known(self._read, y) if self._gaps else self._read(y)
-        elif learner.task == "classification" and not self._has_numbers:
-            self._has_numbers = bool(np.any(given(y)))
-        dtype = learner.dtype(state)
-        return checks.check_examples(learner, X, y, num_inputs, dtype, self._gaps, later=True)
-
-    def _read(self, y: np.ndarray) -> np.ndarray:
-        """Labels in words in numbers, by the meaning that the first ones had; others as they are.
-
-        Words have none where other labels came before, which the state has learned.
-        """
-        if not are_words(y):
-            self._has_numbers = True
-            return checks.read_labels(self.learner, y)[0]
-        if self._classes is None:
-            checks.refuse_words(self.learner, 1 if self._has_numbers else self._begun)
-        found, self._classes = checks.read_labels(self.learner, y, self._classes)
-        return found
+        self._first.append(examples)
+        if sum(one.length for one in self._first) >= ROWS_TO_JUDGE:
+            rows = np.concatenate([one.X.seen for one in self._first])
+            labels = np.concatenate([one.y.seen for one in self._first])
+            self._first = None
+            some = examples._replace(X=Held.here("X", rows), y=Held.here("y", labels))
+            warn_of_examples("stream", self.learner, some)

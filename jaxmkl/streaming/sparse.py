@@ -131,3 +131,8 @@ class SparseRows:
         pad = partial(np.pad, pad_width=((0, num_rows - T), (0, num_entries - K)))
         indices = pad(np.asarray(self.indices), constant_values=self.num_columns)
         return self._with(indices, pad(np.asarray(self.values)))
+
+
+def stored(array: Any) -> Any:
+    """The numbers of an array, of sparse rows those that they store."""
+    return array.values if isinstance(array, SparseRows) else array

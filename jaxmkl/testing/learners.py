@@ -17,7 +17,7 @@ from jaxmkl._checks import leaves_by_name
 from jaxmkl._learner import Learner, Output, require_learner
 from jaxmkl._types import PyTree
 from jaxmkl.checkpoint import load, save
-from jaxmkl.streaming.run import run, run_many
+from jaxmkl.streaming import run, run_many
 from jaxmkl.testing._trees import Check, is_frozen, join, numbers, types
 
 

@@ -22,7 +22,7 @@ from jax.sharding import AbstractDevice, AbstractMesh, SingleDeviceSharding
 import jaxmkl
 from experiments.bench.launches import kernels_a_round
 from jaxmkl import _devices, design, wrappers
-from jaxmkl.streaming import _engine, _spread, checks, run
+from jaxmkl.streaming import _engine, _spread, examples, run_many
 from tests.common.marks import long, quick
 from tests.common.trees import assert_close, everything
 
@@ -62,7 +62,7 @@ def many(number, learner, plan, memory):
 
 
 # the module, where the package has the function of this name
-drivers = importlib.import_module(run.__module__)
+drivers = importlib.import_module(run_many.__module__)
 
 
 def plan_of(learner):
@@ -201,7 +201,7 @@ def brought_back(monkeypatch):
         found.append([leaf.shape for leaf in jax.tree.leaves(tree)])
         return get(tree)
 
-    for module in (_devices, checks, _engine):
+    for module in (_devices, examples, _engine):
         monkeypatch.setattr(module, "on_accelerator", lambda array: isinstance(array, jax.Array))
     monkeypatch.setattr(np, "asarray", asarray)
     monkeypatch.setattr(jax, "device_get", device_get)

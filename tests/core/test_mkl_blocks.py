@@ -95,7 +95,7 @@ def test_derivatives_on_accelerators_are_the_same(x64):
     def slopes(kernels, plan):
         def total(kernels):
             learner = fixed(kernels)
-            return _engine.scan_rows(learner, begin(learner, 3), rows, plan)[1].loss.sum()
+            return _engine.scan_rows(learner, begin(learner, 3), rows, plan=plan)[1].loss.sum()
 
         return jax.grad(total)(kernels)
 

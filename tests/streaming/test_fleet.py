@@ -151,7 +151,7 @@ def test_streams_may_be_cut_anywhere(cuts):
 @pytest.mark.slow
 def test_groups_change_nothing(monkeypatch):
     """Of a size that need not divide the number of streams."""
-    module = importlib.import_module("jaxmkl.streaming._many")
+    module = importlib.import_module("jaxmkl.streaming.many")
     X, y = data()
     together = fleet(RAKER, begin(RAKER), X, y, lengths=RAGGED)
     sizes, of = [], module.run_group
@@ -168,7 +168,7 @@ def test_groups_change_nothing(monkeypatch):
 
 def test_blocks_are_no_longer_than_streams(monkeypatch):
     """Also of a learner whose period is longer."""
-    module, sizes = importlib.import_module("jaxmkl.streaming.fleet"), []
+    module, sizes = importlib.import_module("jaxmkl.streaming.many"), []
 
     def plan_of(*arguments):
         plan = module_plan_of(*arguments)

@@ -36,7 +36,7 @@ X0, y0 = data()
 @pytest.mark.endless
 def test_runs_in_turn_are_runs_side_by_side(monkeypatch):
     """As many at once as a cache holds: also what has no elements."""
-    module = importlib.import_module("jaxmkl.streaming.run")
+    module = importlib.import_module("jaxmkl.streaming.many")
     X, y = data()
     X, y = X[:50], y[:50]
     keys = jax.random.split(jax.random.key(5), 6)

@@ -10,6 +10,7 @@ import pytest
 import jaxmkl
 from jaxmkl.features import FourierFeatures
 from jaxmkl.models import FeatureModels, LikelihoodModels, MetricModels, TreeModels
+from jaxmkl.streaming._engine import room_of
 from jaxmkl.updates import OGD, RLS
 from tests.common.trees import assert_close, assert_equal, plain
 
@@ -106,14 +107,10 @@ def test_kernels_that_are_learned_go_on_bit_for_bit():
 
 def test_wide_rows_are_run_in_short_segments():
     """So that what is padded stays small."""
-    from jaxmkl.streaming._engine import room_for
-
-    rows = np.broadcast_to(np.float32(0), (10**6, 1))
-    assert [room_for(rows[:n]) for n in (1, 64, 65, 512, 513, 10**6)] == [64] * 2 + [512] * 2 + [
-        4096
-    ] * 2
+    lengths = {1: 64, 64: 64, 65: 512, 512: 512, 513: 4096, 10**6: 4096}
+    assert {n: room_of(n, 1) for n in lengths} == lengths
     for columns, room in ((4096, 4096), (4097, 512), (32_769, 64), (10**6, 64)):
-        assert room_for(np.broadcast_to(np.float32(0), (5000, columns))) == room
+        assert room_of(5000, columns) == room
 
 
 @pytest.mark.slow
@@ -125,6 +122,15 @@ def test_arrays_on_a_device_stay_there():
     state, outputs = jaxmkl.run(learner, *at_device)
     assert all(leaf.devices() == {device} for leaf in jax.tree.leaves((state, outputs)))
     assert_equal(plain((state, outputs)), plain(jaxmkl.run(learner, start, X, y)))
+
+
+@pytest.mark.slow
+def test_arrays_as_long_as_a_segment_are_cut_at_renewals():
+    """Those of JAX, which need not be padded, as those of NumPy."""
+    learner, (X, y) = learned(), stream(64)
+    start = learner.init(jax.random.key(0), 2)
+    expected = jaxmkl.run(learner, start, X, y)
+    assert_equal(jaxmkl.run(learner, start, jnp.asarray(X), jnp.asarray(y)), expected)
 
 
 @pytest.mark.slow

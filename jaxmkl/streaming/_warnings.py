@@ -1,0 +1,249 @@
+"""Warnings of the drivers: of data that tell nothing, and of what came of them."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import DTypeLike
+
+from jaxmkl import _tails
+from jaxmkl._checks import shown, warn_outside
+from jaxmkl._devices import on_accelerator
+from jaxmkl._learner import Learner, Output
+from jaxmkl._types import PyTree
+from jaxmkl.losses import Squared
+from jaxmkl.streaming.examples import Examples, Held, is_tracer
+from jaxmkl.wrappers.wrapper import layers
+
+ROWS_TO_JUDGE = 100
+"""Rows of equal inputs that drivers warn of, at least."""
+JUDGED = 1000
+"""Rows by which predictions are judged, at least."""
+WORSE = 1.05
+"""Their errors from which on they are worse, in units of those of the mean of the labels."""
+LOOKED_AT = 2**18
+"""Numbers of X among which heavy tails are looked for, at most."""
+TROUBLES = {
+    "nonfinite": "update(s) met a value or a loss that was infinite or NaN, or far larger than "
+    "labels and steps can make it: the learner diverges; take a smaller step size, bring inputs "
+    "and targets to the order of 1 (jaxmkl.scaled), or compute in double precision "
+    "(JAX_ENABLE_X64=1)",
+    "outlying": "label(s) were more than a hundred times as large as all before, and were not "
+    "learned; mend them, or let jaxmkl.wrappers.scaled_targets(learner, clip=5.0) tame them",
+}
+"""Counters of a state that drivers warn of."""
+
+
+# --- data that tell nothing ----------------------------------------------------------------------
+
+
+def warn_of_examples(driver: str, learner: Learner, examples: Examples) -> None:
+    """Warn of examples from which nothing can be learned, in the name of a driver.
+
+    These are inputs that are all the same, and columns of inputs, or numbers to predict, whose
+    differences vanish. Examples on an accelerator are not judged.
+    """
+    for about in _about_inputs, _about_targets:
+        if text := about(learner, examples):
+            warn_outside(f"{driver}: {text}")
+
+
+def _about_inputs(learner: Learner, examples: Examples) -> str:
+    """Say that inputs tell nothing; "" if they tell something.
+
+    Sparse ones are only judged by whether they vanish. A learner that has other inputs besides, as
+    the last labels, may have constant ones.
+    """
+    X = examples.X
+    if X.seen is None:
+        return ""
+    rows = X.seen.reshape(-1, 1 if X.is_sparse else X.seen.shape[-1])
+    rows = rows if X.is_sparse else rows[:, learner.leading_columns :]
+    spans, text = _spans("inputs", rows, examples.dtype, named=not X.is_sparse)
+    number = len(rows) if examples.lengths is None else int(np.sum(examples.lengths))
+    if text or number < ROWS_TO_JUDGE or X.is_sparse or not spans.size or spans.any():
+        return text
+    start = jax.eval_shape(lambda: learner.init(jax.random.key(0), X.array.shape[-1]))
+    if jax.tree.leaves(jax.eval_shape(learner.context, start)):
+        return ""
+    text = f"all {number} rows have the same inputs, on which no prediction can depend: "
+    text += "steps of a fixed size only add noise to the mean of the labels "
+    return f"{text}(jaxmkl.guide.troubleshooting)"
+
+
+def _about_targets(learner: Learner, examples: Examples) -> str:
+    """Say that numbers to predict vanish; "" if they do not, or labels are classes."""
+    y, K = examples.y.seen, learner.num_outputs
+    if y is None or learner.task == "classification":
+        return ""
+    return _spans("targets", y.reshape(-1, K or 1), examples.dtype, named=K is not None)[1]
+
+
+def _spans(
+    what: str, columns: np.ndarray, dtype: DTypeLike, named: bool
+) -> tuple[np.ndarray, str]:
+    """Differences (D,) between the ends of columns (n, D) in a dtype, and a text if some vanish.
+
+    Of the first rows alone, if by these all columns differ by enough. NaN is no end.
+    """
+    if not columns.size:
+        return np.zeros(0), ""
+    least = input_least(dtype)
+    for rows in columns[:64], columns:
+        with np.errstate(over="ignore"):
+            ends = (function.reduce(rows) for function in (np.fmin, np.fmax))
+            low, high = (np.asarray(found, dtype).astype(float) for found in ends)
+        spans = high - low
+        if np.all(spans >= max(least, 1e-300)):
+            return spans, ""
+    vanishing = np.flatnonzero((spans > 0) & (spans < least))
+    if not len(vanishing):
+        return spans, ""
+    largest = spans[vanishing].max()
+    text = f"{what} in column(s) {shown(vanishing.tolist())}" if named else what
+    text += f" differ by at most {largest:.1e}, whose square vanishes in {jnp.dtype(dtype).name}, "
+    text += "so they count as constant; multiply them by a power of two first, as "
+    return spans, f"{text}2.0**{-int(np.floor(np.log2(largest)))}"
+
+
+def input_least(dtype: DTypeLike) -> float:
+    """The least difference of inputs whose square survives in running moments, 6.9e-18 in float32.
+
+    It is 64 times the square root of the dtype's least normal number; 0 for half precision, where
+    inputs of the order of 1 are not far from it.
+    """
+    least = 64.0 * float(np.sqrt(float(jnp.finfo(dtype).tiny)))
+    return least if least < 1e-9 else 0.0
+
+
+# --- what the rounds counted ---------------------------------------------------------------------
+
+
+def troubles(state: PyTree) -> dict[str, jax.Array]:
+    """The counters of a state that are known, of all its runs."""
+    found = {name: getattr(state, name, None) for name in TROUBLES}
+    return {n: c for n, c in found.items() if isinstance(c, jax.Array) and not is_tracer(c)}
+
+
+def refuse_and_warn(
+    driver: str, state: PyTree, examples: Examples, before: dict[str, jax.Array] | None = None
+) -> None:
+    """After a run: refuse values on an accelerator, and warn in the name of a driver.
+
+    Warnings are of what the state counts more than its counters did before.
+
+    Raises:
+      ValueError: for a value that lies on an accelerator and cannot be learned from.
+    """
+    held, dtype = (examples.X, examples.y), examples.dtype
+    good = [one.is_good(dtype) for one in held]
+    parts = jax.tree.map(_parts, (troubles(state), before or {}))
+    parts, good = jax.device_get((parts, good))  # at once, so that one wait is enough
+    for one, is_good in zip(held, good, strict=True):
+        if is_good is not None and not is_good:
+            one.refuse(dtype)
+    now, then = ({name: sum(map(np.sum, of)) for name, of in each.items()} for each in parts)
+    for name, number in now.items():
+        added = int(number - then.get(name, 0))
+        if added > 0:
+            warn_outside(f"{driver}: {added} {TROUBLES[name]}")
+
+
+def _parts(count: jax.Array) -> list[jax.Array]:
+    """The parts of a counter that this process reports, those on its own devices."""
+    if count.is_fully_addressable:
+        return [count]
+    return [part.data for part in count.addressable_shards if part.replica_id == 0]
+
+
+# --- predictions worse than the mean -------------------------------------------------------------
+
+
+class Errors(NamedTuple):
+    """Sums over rows: squared errors of predictions, and what those of the mean follow from."""
+
+    number: int = 0
+    squared: float = 0.0
+    origin: Any = 0.0
+    """The first labels, which are subtracted: sums of squares far from 0 lose their digits."""
+    labels: Any = 0.0
+    labels_squared: Any = 0.0
+
+    def after(self, losses: np.ndarray, y: np.ndarray) -> "Errors":
+        """The sums after rows with losses (n,) and labels (n,) or (n, K); NaN is no label.
+
+        >>> Errors().after(np.full(1500, 4.0), np.arange(1500.0) % 2).ratio  # variance .25
+        16.0
+        """
+        known = ~np.isnan(y) if y.ndim == 1 else ~np.isnan(y).any(axis=1)
+        losses, y = losses[known].astype(float), y[known].astype(float)
+        if not len(y):
+            return self
+        origin = self.origin if self.number else y[0]
+        y = y - origin
+        return Errors(
+            self.number + len(y),
+            self.squared + float(losses.sum()),
+            origin,
+            self.labels + y.sum(axis=0),
+            self.labels_squared + (y**2).sum(axis=0),
+        )
+
+    @property
+    def ratio(self) -> float:
+        """Errors of the predictions in units of those of the mean; 0 where they are not judged."""
+        if self.number < JUDGED:
+            return 0.0
+        of_mean = float(np.sum(self.labels_squared - np.square(self.labels) / self.number))
+        return self.squared / of_mean if of_mean > 0 else 0.0
+
+
+START = Errors()
+
+
+def warned(
+    driver: str, learner: Learner, examples: Examples, recorded: PyTree, errors: Errors = START
+) -> Errors | None:
+    """Warn in the name of a driver if predictions so far err more than the mean of labels would.
+
+    Judged are squared losses, where records are the default's and lie on the host, as labels do,
+    once there are enough rows, and whenever their number has doubled.
+
+    Args:
+      recorded: the records of the examples, of one run or of several along the leading axis.
+      errors: those of earlier rows.
+
+    Returns:
+      Errors so far, or None if nothing is to be judged any more.
+    """
+    y, squared = (
+        examples.y.seen,
+        any(isinstance(getattr(layer, "loss", None), Squared) for layer in layers(learner)),
+    )
+    if y is None or not squared or not isinstance(recorded, Output):
+        return None
+    losses = recorded.loss
+    if on_accelerator(losses) or not losses.is_fully_addressable:
+        return None
+    before, each = errors.number, np.asarray(losses)
+    errors = errors.after(each.mean(axis=0) if each.ndim == 2 else each, y)
+    is_due = (errors.number // JUDGED).bit_length() > (before // JUDGED).bit_length()
+    if not is_due or errors.ratio <= WORSE:
+        return errors
+    text = f"{driver}: predictions err {errors.ratio:.2f} times as much as the mean of the labels "
+    text += f"would, by squares over {errors.number} rows"
+    columns = y if y.ndim == 2 else y[:, None]
+    reasons = next(filter(None, map(_tails.of_target, columns.T)), []) + _of_inputs(examples.X)
+    reasons += [
+        "where inputs tell little, steps of a fixed size only add noise: take smaller ones"
+    ]
+    warn_outside(f"{text}; {'; '.join(reasons)} (jaxmkl.guide.troubleshooting)")
+    return None
+
+
+def _of_inputs(X: Held) -> list[str]:
+    if X.seen is None or X.is_sparse:
+        return []
+    rows = X.seen[: LOOKED_AT // max(X.seen.shape[1], 1)].astype(float)
+    return _tails.of_inputs([f"column {i}" for i in np.flatnonzero(_tails.heavy_tailed(rows))])

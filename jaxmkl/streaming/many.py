@@ -1,0 +1,439 @@
+"""Drivers of runs side by side: over one stream for many keys, and fleets of many streams.
+
+On a CPU runs are played in groups and segments of few shapes: a segment of a group is one program,
+whatever the length of the streams and their number. On accelerators, among several devices and
+inside a trace all runs are one program.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+
+from jaxmkl import _pytree as pytree
+from jaxmkl._checks import refuse_unless
+from jaxmkl._devices import on_accelerator
+from jaxmkl._learner import Learner, require_learner
+from jaxmkl._programs import LARGE, Kept
+from jaxmkl._types import Inputs, Labels, PyTree
+from jaxmkl.streaming import _spread
+from jaxmkl.streaming._engine import (
+    Plan,
+    Record,
+    Rows,
+    behind,
+    capacity_for,
+    capacity_wanted,
+    in_segments,
+    made_on_host,
+    num_blocks,
+    placed,
+    plan_of,
+    room_of,
+    scan_rows,
+    with_late_labels,
+    with_room,
+    without_info,
+)
+from jaxmkl.streaming._warnings import refuse_and_warn, troubles, warn_of_examples, warned
+from jaxmkl.streaming.examples import Examples, check_states
+from jaxmkl.streaming.sparse import stored
+
+# Rows of a group, of which a run has 64 at most: more are no faster, fewer leave less to fill up.
+_MOST = 256 * 64
+_BLOCK = 32  # of fleets
+
+
+def permutations(keys: jax.Array, num_examples: int) -> jax.Array:
+    """The orders (S, T) in which :func:`run_many` with the same keys goes through a stream.
+
+    Raises:
+      ValueError: if ``keys`` are not as in :func:`run_many`, or ``num_examples`` is no count.
+
+    >>> sorted(permutations(jax.random.split(jax.random.key(0), 2), 5)[1].tolist())
+    [0, 1, 2, 3, 4]
+    """
+    _require_keys(keys)
+    number = pytree.as_count("permutations", "num_examples", num_examples, minimum=0)
+    program = _permuted if on_accelerator(keys) else _permuted_on_host
+    return program(keys, num_examples=number)
+
+
+def _require_keys(keys: jax.Array) -> None:
+    typed = isinstance(keys, jax.Array) and jnp.issubdtype(keys.dtype, jax.dtypes.prng_key)
+    given = f"shape {jnp.shape(keys)}, dtype {getattr(keys, 'dtype', type(keys).__name__)}"
+    wanted = "a one-dimensional array of typed keys (jax.random.split of a jax.random.key)"
+    refuse_unless(typed and keys.ndim == 1, f"keys must be {wanted}; got {given}")
+
+
+def _permutations(keys: jax.Array, *, num_examples: int) -> jax.Array:
+    def one(key: jax.Array) -> jax.Array:
+        return jax.random.permutation(jax.random.fold_in(key, 1), num_examples)
+
+    # the compiler for TPUs takes minutes for many sorts side by side
+    one_by_one = partial(jax.lax.map, one)
+    return jax.lax.platform_dependent(keys, tpu=one_by_one, default=jax.vmap(one))
+
+
+_permuted, _permuted_on_host = Kept(_permutations), Kept(_permutations, on_host=True)
+
+
+def run_many(
+    learner: Learner,
+    keys: jax.Array,
+    X: Inputs,
+    y: Labels,
+    *,
+    permute: bool = True,
+    block_size: int | None = None,
+    record: Record = without_info,
+    delay: int = 0,
+    mesh: Mesh | None = None,
+) -> tuple[PyTree, PyTree]:
+    """Run a learner over a stream once for each key, in one call.
+
+    Runs advance side by side, as many as the device's memory has room for, or a CPU's cache.
+
+    Each run has its own initialisation, ``learner.init(jax.random.fold_in(key, 0), D)``. On a CPU
+    runs are played in groups of a power of two and in segments, as in :func:`run`, so that another
+    length, and another number of keys up to that power of two, compiles nothing. On accelerators,
+    among several devices and inside a trace all runs are one program, which gathers rows block by
+    block.
+
+    Args:
+      learner: any learner.
+      keys: typed PRNG keys (S,), as from ``jax.random.split``. Where they lie on several devices
+        in equal parts, the runs are shared out likewise.
+      X, y, block_size, record, delay: as in :func:`run`.
+      permute: whether each run has its own order of the examples, that of :func:`permutations`.
+      mesh: a ``jax.sharding.Mesh`` among whose devices the runs are shared out, whatever their
+        number, also those of several processes (:mod:`jaxmkl.guide.many_devices`). While they
+        run, devices do not wait for each other. Inside a trace it is ignored.
+
+    Returns:
+      States and records with leading axis S; records are in a run's own order. On a mesh they
+      stay in parts where the devices divide S; else every device has all of them.
+
+    Raises:
+      ValueError: as :func:`run`, and for keys that are not a one-dimensional array of typed keys.
+
+    >>> import jaxmkl
+    >>> keys = jax.random.split(jax.random.key(1), 4)
+    >>> X = jax.random.normal(keys[0], (200, 3))
+    >>> run_many(jaxmkl.raker(), keys, X, X[:, 0])[1].loss.shape
+    (4, 200)
+    """
+    require_learner("run_many", learner)
+    _require_keys(keys)
+    examples = Examples.of(learner, keys, X, y)
+    T = examples.length
+    plan = plan_of("run_many", learner, block_size, record, delay, T)
+    sharding = _spread.sharding_of("run_many", mesh, keys)
+    sharding = None if examples.traced else sharding
+    given = learner, keys, examples.X.array, examples.y.array
+    room = _spread.room_for(given, sharding)
+    plan = plan.on(_spread.home_of(given, sharding))
+    program = partial(_run_many, plan=plan, permute=permute, room=room)
+    if examples.traced:
+        return program((learner, *examples.cast()), keys, sharding=None)
+    warn_of_examples("run_many", learner, examples)
+    if sharding is None and room == _spread.CACHE and len(keys):
+        runs = _many_in_segments(learner, keys, examples, permute, plan)
+    else:
+        some = (placed(one, examples.dtype, T) for one in (examples.X, examples.y))
+        runs = _spread.played(program, sharding, (learner, *some), keys)
+    refuse_and_warn("run_many", runs[0], examples)
+    if not plan.delay and len(keys):
+        warned("run_many", learner, examples, runs[1])
+    return runs
+
+
+def _many_in_segments(
+    learner: Learner, keys: jax.Array, examples: Examples, permute: bool, plan: Plan
+) -> tuple[PyTree, PyTree]:
+    """States and records of the runs of all keys, with leading axis S."""
+    X, y, dtype = examples.X.array, examples.y.array, examples.dtype
+    (T, D), S = X.shape, len(keys)
+    kind: Any = {"num_inputs": D, "dtype": dtype.name}
+    like = _begin.eval_shape(learner, jax.ShapeDtypeStruct((), keys.dtype), **kind)
+    size = _size_of_groups(learner, like, S, T, plan.block_size)
+    room = room_of(T, size * stored(X).shape[1])
+    orders = permutations(keys, T) if permute else np.broadcast_to(np.arange(T), (S, T))
+    orders = np.asarray(orders)
+
+    def states(places: np.ndarray) -> PyTree:
+        return _begin(learner, rows_at(keys, places), capacity=capacity_for(T), **kind)
+
+    def rows(places: np.ndarray, start: int, stop: int) -> tuple:
+        # behind the last row any will do
+        found = np.pad(orders[places, start:stop], ((0, 0), (0, room - stop + start)), mode="edge")
+        some = (jax.tree.map(lambda leaf: np.asarray(leaf)[found], array) for array in (X, y))
+        return *(array.astype(dtype) for array in some), stop - start
+
+    return _in_groups(learner, states, rows, (S, T), size, room, 0, plan)
+
+
+@Kept
+def _run_many(
+    given: tuple, keys: Any, *, plan: Plan, permute: bool, room: Any, sharding: Any
+) -> tuple[PyTree, PyTree]:
+    """Runs of all keys over the stream of ``given``: learner, X and y."""
+
+    def begin(given: tuple, key: jax.Array, capacity: int) -> PyTree:
+        learner, X, _ = given
+        return _begun(learner, key, num_inputs=X.shape[1], dtype=X.dtype, capacity=capacity)
+
+    def group(given: tuple, keys: jax.Array) -> tuple[PyTree, PyTree]:
+        learner, X, y = given
+
+        def one(key: jax.Array, order: Any) -> tuple[PyTree, PyTree]:
+            play = partial(scan_rows, rows=Rows(X, y, order), plan=plan)
+            return with_late_labels(learner, begin(given, key, X.shape[0]), plan.delay, play)
+
+        return jax.vmap(one)(keys, permutations(keys, X.shape[0]) if permute else None)
+
+    def held(given: tuple, keys: jax.Array) -> PyTree:
+        # of more room in a state a block uses little, which a cache need not hold
+        state = begin(given, keys[0], 1 if room.is_cache else given[1].shape[0])
+        return _held(given[0], state, block_size=plan.block_size)
+
+    return _spread.in_one_program(group, held, given, keys, room, sharding)
+
+
+def _begun(
+    learner: Learner, keys: jax.Array, *, num_inputs: int, dtype: Any, capacity: int = 1
+) -> PyTree:
+    """The state of a run, or of several, before it, with room for supports that may come."""
+
+    def one(key: jax.Array) -> PyTree:
+        state = learner.init(jax.random.fold_in(key, 0), num_inputs, dtype)
+        return learner.enlarged(state, capacity)
+
+    return (jax.vmap(one) if keys.ndim else one)(keys)
+
+
+_begin = Kept(_begun, on_host=True)
+
+
+def run_fleet(
+    learner: Learner,
+    states: PyTree,
+    X: Inputs,
+    y: Labels,
+    *,
+    lengths: Any = None,
+    block_size: int | None = None,
+    record: Record = without_info,
+    delay: int = 0,
+    mesh: Mesh | None = None,
+) -> tuple[PyTree, PyTree]:
+    """Run many small learners, each over a stream of its own, side by side.
+
+    One learner a customer, a sensor, a machine: M states of the same learner advance together, and
+    each sees its own examples alone. Each equals :func:`jaxmkl.run` of that state and stream as
+    far as two runs with different block sizes do. Call it again with the states it returned, and
+    the streams go on; :func:`jaxmkl.save` and :func:`jaxmkl.load` take them all at once.
+
+    On a CPU they are played in groups and segments, as by :func:`jaxmkl.run_many`: another length
+    compiles nothing above 64 rows, or up to its power of two, and neither does another number of
+    streams up to its own, or where it fills groups.
+
+    States begin as ``jax.vmap(lambda key: learner.init(key, D))(keys)``, with keys (M,); that
+    learner's features may be the same for all (one key M times) or each state's own. One of them
+    is ``jax.tree.map(lambda leaf: leaf[m], states)``, and goes into :func:`jaxmkl.run` or
+    ``learner.predict``.
+
+    Args:
+      learner: any learner.
+      states: of the M streams, all leaves with the leading axis M.
+      X: inputs (M, T, D), real numbers.
+      y: targets (M, T), several (M, T, K); labels as in :func:`jaxmkl.run`, of the same classes
+        for all streams, and in words at the first call alone.
+      lengths: (M,) integers from 0 to T: how many of a stream's rows are examples. What stands
+        behind these is ignored, and the state of a stream of length 0 stays as it is. By
+        default T.
+      block_size: examples per block, by default 32 or the learner's period, and no more than the
+        next power of two of T; changes speed alone. Give one to have the same bits wherever
+        streams are cut.
+      record, delay: as in :func:`jaxmkl.run`.
+      mesh: as in :func:`jaxmkl.run_many`; without one, streams are shared out as the states are.
+
+    Returns:
+      The states, and the records with leading axes M and T; behind a stream's length these are
+      NaN, or 0 where they are no floating-point numbers.
+
+    Raises:
+      ValueError: as :func:`jaxmkl.run`, and for leading axes or lengths that do not fit.
+
+    Warns:
+      RuntimeWarning: as :func:`jaxmkl.run`.
+
+    >>> import jaxmkl
+    >>> learner = jaxmkl.raker(jaxmkl.Gaussian([0.3, 1.0, 3.0]), num_features=20)
+    >>> keys = jax.random.split(jax.random.key(0), 4)
+    >>> states = jax.vmap(lambda key: learner.init(key, num_inputs=2))(keys)
+    >>> X = jax.random.normal(jax.random.key(1), (4, 100, 2))
+    >>> states, outputs = run_fleet(learner, states, X, X[..., 0], lengths=[100, 7, 0, 50])
+    >>> states.round.tolist(), outputs.loss.shape
+    ([100, 7, 0, 50], (4, 100))
+    """
+    require_learner("run_fleet", learner)
+    state, M = check_states("run_fleet", learner, states)
+    sharding = _spread.sharding_of("run_fleet", mesh, jax.tree.leaves(states)[0])
+    examples = Examples.of_fleet(learner, states, state, X, y, lengths)
+    X, y, lengths, dtype = examples.X, examples.y, examples.lengths, examples.dtype
+    T, D = X.array.shape[1:]
+    filled = 1 << (T - 1).bit_length()  # rows of streams that are filled up
+    if block_size is None:
+        block_size = min(learner.period or _BLOCK, filled)
+    plan = plan_of("run_fleet", learner, block_size, record, delay, T)
+    sharding = None if examples.traced else sharding
+    given = learner, states, X.array, y.array, lengths
+    room = _spread.room_for(given, sharding)
+    plan = plan.on(_spread.home_of(given, sharding))
+    program = partial(_run_fleet, plan=plan, room=room)
+    if examples.traced:
+        streams = states, *examples.cast(), jnp.asarray(lengths, jnp.int32)
+        return program(learner, streams, sharding=None)
+    warn_of_examples("run_fleet", learner, examples)
+    before, capacity = troubles(states), capacity_wanted(learner, states, lengths)
+    if sharding is None and room == _spread.CACHE:
+        size = _size_of_groups(learner, state, M, filled, plan.block_size)
+        length = filled if T <= 64 else room_of(T, size * D)
+
+        def begin(places: np.ndarray) -> PyTree:
+            return with_room(learner, rows_at(states, places), capacity)
+
+        def rows(places: np.ndarray, start: int, stop: int) -> tuple:
+            pad = [(0, 0), (0, length - stop + start), (0, 0)]
+            some = (np.asarray(np.asarray(one.array)[places, start:stop], dtype) for one in (X, y))
+            some = (np.pad(array, pad[: array.ndim]) for array in some)
+            return *some, np.clip(lengths[places] - start, 0, stop - start)
+
+        # states may be in rounds of their own: renewals stay amid these
+        after, recorded = _in_groups(learner, begin, rows, (M, T), size, length, None, plan)
+    else:
+        some = (placed(one, dtype, filled, axis=1) for one in (X, y))
+        parts = with_room(learner, states, capacity), *some, lengths
+        after, recorded = _spread.played(program, sharding, learner, parts)
+        recorded = recorded if filled == T else jax.tree.map(lambda leaf: leaf[:, :T], recorded)
+    refuse_and_warn("run_fleet", after, examples, before)
+    return after, recorded
+
+
+@Kept
+def _run_fleet(
+    learner: Learner, streams: tuple, *, plan: Plan, room: Any, sharding: Any
+) -> tuple[PyTree, PyTree]:
+    """Each of the ``streams``, states, X, y and lengths, with these as their leading axis."""
+
+    def group(learner: Learner, streams: tuple) -> tuple[PyTree, PyTree]:
+        states, X, y, lengths = streams
+        play = partial(side_by_side, X=X, y=y, lengths=lengths, plan=plan)
+        return with_late_labels(learner, states, plan.delay, play)
+
+    def held(learner: Learner, streams: tuple) -> PyTree:
+        state, X = jax.tree.map(lambda leaf: leaf[0], streams[:2])
+        return X, _held(learner, state, block_size=plan.block_size)
+
+    return _spread.in_one_program(group, held, learner, streams, room, sharding)
+
+
+# --- groups of runs ------------------------------------------------------------------------------
+
+
+def _in_groups(
+    learner: Learner,
+    states: Callable[[np.ndarray], PyTree],
+    rows: Callable[[np.ndarray, int, int], tuple],
+    shape: tuple[int, int],
+    size: int,
+    room: int,
+    begun: int | None,
+    plan: Plan,
+) -> tuple[PyTree, PyTree]:
+    """States and records of so many runs, in groups of one size.
+
+    The last group is filled up with the last run.
+
+    Args:
+      states: of the places (S,) of runs, their states before the first row.
+      rows: of places, from where to where, X, y and the lengths as :func:`side_by_side` has them.
+      shape: how many runs there are, and rows (T).
+      room, begun: as for :func:`in_segments`.
+    """
+
+    def group(places: np.ndarray) -> tuple[PyTree, PyTree]:
+        def play(learner: Any, states: PyTree, start: int, stop: int) -> tuple[PyTree, PyTree]:
+            return run_group(learner, states, *rows(places, start, stop), plan=plan)
+
+        return in_segments(play, learner, states(places), T, room, begun, plan.delay, axis=1)
+
+    number, T = shape
+    firsts = range(0, number, size)
+    groups = [group(np.minimum(np.arange(size) + first, number - 1)) for first in firsts]
+    return behind(groups, [min(size, number - first) for first in firsts])
+
+
+def _size_of_groups(
+    learner: Learner, like: PyTree, number: int, length: int, block_size: int
+) -> int:
+    """How many of so many runs, of states like this one, are a group: a power of two.
+
+    It is as many as a CPU's cache has room for.
+    """
+    held = _held.eval_shape(learner, like, block_size=block_size)
+    number = min(number, max(1, _MOST // min(length, 64)))
+    return 1 << (_spread.fitting(held, number, _spread.CACHE) - 1).bit_length()
+
+
+@partial(jax.jit, static_argnames="block_size")
+def _held(learner: Any, state: PyTree, *, block_size: int) -> tuple[PyTree, PyTree]:
+    """What a run holds while a block is played: its state, and codes."""
+    X = jnp.zeros((block_size, learner.num_inputs(state)), learner.dtype(state))
+    return state, learner.encode(state, X)
+
+
+def rows_at(tree: PyTree, places: np.ndarray) -> PyTree:
+    """The rows of all arrays at some places, taken in host memory."""
+    return jax.tree.map(lambda leaf: made_on_host(lambda array: array[places], leaf), tree)
+
+
+def side_by_side(
+    learner: Any, states: PyTree, X: Inputs, y: Labels, lengths: Any, *, plan: Plan
+) -> tuple[PyTree, PyTree]:
+    """Runs over rows of their own (S, R, ...), of which the first so many are examples.
+
+    Where ``lengths`` are one number, all states are in the same round. Where they are (S,),
+    records are NaN or zeros behind them.
+    """
+    rounds, in_step = jax.vmap(lambda state: state.round)(states), jnp.ndim(lengths) == 0
+    # a number that all share: else each turn would choose, for all states, what to keep
+    blocks = jnp.max(num_blocks(rounds, lengths, plan.block_size))
+
+    def one(state: PyTree, X: Inputs, y: Labels, length: Any) -> tuple[PyTree, PyTree]:
+        rows = Rows(X, y, length=length)
+        if in_step:  # likewise, where blocks begin
+            own = state.round
+            state = jax.tree.map(lambda leaf: rounds[0] if leaf is own else leaf, state)
+        state, recorded = scan_rows(learner, state, rows, blocks, plan=plan)
+        if in_step:
+            return state, recorded
+        present = jnp.arange(X.shape[0], dtype=jnp.int32) < length
+        return state, jax.tree.map(partial(_blanked, present), recorded)
+
+    return jax.vmap(one, in_axes=(0, 0, 0, None if in_step else 0))(states, X, y, lengths)
+
+
+def _blanked(present: jax.Array, leaf: jax.Array) -> jax.Array:
+    """Records of a stream, NaN or zeros where there was no round."""
+    present = present.reshape(-1, *(1,) * (leaf.ndim - 1))
+    blank = jnp.nan if jnp.issubdtype(leaf.dtype, jnp.floating) else 0
+    return jnp.where(present, leaf, jnp.asarray(blank, leaf.dtype))
+
+
+run_group = Kept(side_by_side, quickly=LARGE)
