@@ -99,16 +99,16 @@ def run_many(
     Runs advance side by side, as many as the device's memory has room for, or a CPU's cache.
 
     Each run has its own initialisation, ``learner.init(jax.random.fold_in(key, 0), D)``. On a CPU
-    runs are played in groups of a power of two and in segments, as in :func:`run`, so that another
-    length, and another number of keys up to that power of two, compiles nothing. On accelerators,
-    among several devices and inside a trace all runs are one program, which gathers rows block by
-    block.
+    runs are played in groups of a power of two and in segments, as in :func:`jaxmkl.run`, so that
+    another length, and another number of keys up to that power of two, compiles nothing. On
+    accelerators, among several devices and inside a trace all runs are one program, which gathers
+    rows block by block.
 
     Args:
       learner: any learner.
       keys: typed PRNG keys (S,), as from ``jax.random.split``. Where they lie on several devices
         in equal parts, the runs are shared out likewise.
-      X, y, block_size, record, delay: as in :func:`run`.
+      X, y, block_size, record, delay: as in :func:`jaxmkl.run`.
       permute: whether each run has its own order of the examples, that of :func:`permutations`.
       mesh: a ``jax.sharding.Mesh`` among whose devices the runs are shared out, whatever their
         number, also those of several processes (:mod:`jaxmkl.guide.many_devices`). While they
@@ -119,7 +119,8 @@ def run_many(
       stay in parts where the devices divide S; else every device has all of them.
 
     Raises:
-      ValueError: as :func:`run`, and for keys that are not a one-dimensional array of typed keys.
+      ValueError: as :func:`jaxmkl.run`, and for keys that are not a one-dimensional array of typed
+        keys.
 
     >>> import jaxmkl
     >>> keys = jax.random.split(jax.random.key(1), 4)
