@@ -4,7 +4,7 @@ Data take one way through this package:
 
     Examples.of, of_fleet    where X and y lie, their shapes, dtypes and values; labels as numbers
     _warnings                of data that tell nothing
-    _engine, _many           rows in segments, padded to few lengths and played one by one; or all
+    _engine, many            rows in segments, padded to few lengths and played one by one; or all
                              as one program: inside a trace and on several devices
     _warnings                of what the rounds counted, and of predictions worse than the mean
 
