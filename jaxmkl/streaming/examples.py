@@ -247,7 +247,9 @@ class Examples(NamedTuple):
         else:
             dtype = learner.dtype(state)
         num_inputs = shape[-1:] if is_new else (learner.num_inputs(state),)
-        found = cls(X, y, dtype, is_traced(learner, state, X.array, y.array))
+        # chunks are never traced
+        traced = not reading.in_chunks and is_traced(learner, state, X.array, y.array)
+        found = cls(X, y, dtype, traced)
         if reading.in_chunks and shape == (0, *num_inputs) and y.array.size == 0:
             return found
         text = "X must have shape (T, D), examples by inputs"

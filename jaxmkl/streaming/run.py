@@ -107,7 +107,7 @@ def run(
         rows or more predictions with the squared loss err 1.05 times as much as the mean of the
         labels would, where the default's records are on the host.
 
-    >>> import jaxmkl
+    >>> import jax, jaxmkl
     >>> learner, X = jaxmkl.raker(), jax.random.normal(jax.random.key(0), (500, 3))
     >>> state = learner.init(jax.random.key(1), num_inputs=3)
     >>> state, outputs = run(learner, state, X, X[:, 0] * X[:, 1])
@@ -162,7 +162,7 @@ def stream(
     Raises:
       ValueError: as :func:`run`, with the number of the chunk.
 
-    >>> import jaxmkl
+    >>> import jax, jaxmkl
     >>> learner, X = jaxmkl.raker(), jax.random.normal(jax.random.key(1), (110, 2))
     >>> state = learner.init(jax.random.key(0), num_inputs=2)
     >>> for state, outputs in stream(learner, state, [(X[:90], X[:90, 0]), (X[90:], X[90:, 0])]):
@@ -192,7 +192,7 @@ class Stream:
     Args:
       learner, block_size, record, gaps: as in :func:`stream`.
 
-    >>> import jaxmkl
+    >>> import jax, jaxmkl
     >>> learner, X = jaxmkl.raker(), jax.random.normal(jax.random.key(1), (110, 2))
     >>> pushed = Stream(learner)
     >>> state = learner.init(jax.random.key(0), num_inputs=2)
