@@ -55,7 +55,7 @@ CHECKERS = {
     "mypy": ["mypy", *MYPY, "--no-error-summary"],
     "pyright": ["basedpyright", "--level=error", f"--pythonpath={sys.executable}"],
 }
-# what one writes at a prompt: names that stand for one thing after another, functions without types
+# as one writes at a prompt: a name for one thing after another, functions without types
 AT_A_PROMPT = {"mypy": ["--disable-error-code=assignment", "--allow-untyped-defs"], "pyright": []}
 
 
