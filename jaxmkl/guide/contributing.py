@@ -24,7 +24,7 @@ Times are those of two CPU cores. A folder in ``tests/`` has the name of the roo
     everything             .ci/run                                twenty minutes
 
 The last one makes two new environments, of the oldest and of the newest Python and packages, and
-plays in them all but what is endless or needs a device. The commands for accelerators are in
+runs in them all but what is endless or needs a device. The commands for accelerators are in
 :mod:`jaxmkl.guide.many_devices`. Tests marked ``data`` need the papers' data sets, npz files with
 arrays X and y, in the folder that ``JAXMKL_DATA`` names, and are skipped without it.
 
@@ -88,7 +88,7 @@ It is a row of parts; a part that it is the first to need is one of the addition
 - ``jaxmkl/recipes/NAME.py``: the function, with the paper in its docstring.
 - ``jaxmkl/recipes/__init__.py``: its name, and its place in ``LEARNERS``: now the command,
   the estimators and the tests of the contract know it.
-- ``experiments/names.py``: its name once more, by which experiments begin in no time.
+- ``experiments/names.py``: its name once more, so that experiments begin without importing all.
 - ``jaxmkl/guide/papers.py``: where the paper's equations stand.
 
 For a name at the top there is a fifth, ``jaxmkl/__init__.py``. Exactly as its paper runs it, it
@@ -101,8 +101,8 @@ It is a method of the base of these parts (``jaxmkl/models/bank.py``, ``jaxmkl/u
 ``jaxmkl/aggregate/base.py``, ``jaxmkl/_learner.py``), which does nothing, returns None or refuses
 in one sentence, and a method of each part that can. :class:`jaxmkl.MKL` then asks its parts
 (``jaxmkl/mkl.py``), and a wrapper the learner inside (``jaxmkl/wrappers/wrapper.py``). A promise
-that all parts keep belongs into :func:`jaxmkl.testing.check_learner`
-(``jaxmkl/testing/learners.py``), by which the contract tries every learner.
+that all parts keep belongs in :func:`jaxmkl.testing.check_learner`
+(``jaxmkl/testing/learners.py``), by which the tests of the contract check every learner.
 
 ### A format of files: 2 files
 
@@ -118,7 +118,7 @@ one in ``tests/tables/test_fuzz.py``, which damages files. The help of ``jaxmkl/
 
 - ``experiments/papers/NAME.py``: a function of a job, and among ``parts`` of its paper.
 - ``experiments/names.py``: its name.
-- ``experiments/results/plan.py``: on which data sets it is played, and with how many seeds.
+- ``experiments/results/plan.py``: on which data sets it is run, and with how many seeds.
 
 A figure, table or theorem of a paper is named in ``jaxmkl/guide/papers.py``. The table in
 RESULTS.md is a block in a file of ``experiments/results``, which
