@@ -21,6 +21,7 @@ And then:
 - :mod:`jaxmkl.guide.compose`: learners inside your own JAX code: networks, optax, sweeps.
 - :mod:`jaxmkl.guide.architecture`: which file holds what, a round and its blocks in pictures.
 - :mod:`jaxmkl.guide.extend`: write a kernel, a loss, an update rule, a feature map, a learner.
+- :mod:`jaxmkl.guide.contributing`: set up, which tests when, the files that an addition touches.
 - :mod:`jaxmkl.guide.troubleshooting`: what goes wrong, the messages, and what to do.
 - :mod:`jaxmkl.guide.symbols`: a glossary, symbols of the papers, their names here, the papers.
 - :mod:`jaxmkl.guide.papers`: the papers, equation by equation: what has it, plays it, deviates.

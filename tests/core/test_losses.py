@@ -268,3 +268,17 @@ def test_a_learner_with_losses_is_written_and_read(tmp_path):
     other = jaxmkl.raker(KERNELS, num_features=3)
     with pytest.raises(ValueError, match=r"loss is EpsilonInsensitive.* and Squared\(\) in like"):
         jaxmkl.load(tmp_path / "it.npz", like=other)
+
+
+@pytest.mark.parametrize("name", ["squared", "huber", "logistic", "hinge", "pinball"])
+def test_bounds_of_derivatives_are_reached_and_not_passed(name):
+    """What warnings of step sizes read, by differences of slopes on a fine grid."""
+    loss = LOSSES[name]
+    f = np.linspace(-30, 30, 60_001)
+    slopes = np.asarray(loss.slope(jnp.asarray(f, jnp.float32), jnp.float32(1)), np.float64)
+    if loss.steepest is not None:
+        np.testing.assert_allclose(np.abs(slopes).max(), loss.steepest, rtol=1e-3)
+    if loss.curvature is not None:
+        apart = 100  # far enough for the digits of slopes
+        second = np.abs(slopes[apart:] - slopes[:-apart]) / (f[apart] - f[0])
+        np.testing.assert_allclose(second.max(), loss.curvature, rtol=1e-2)

@@ -445,6 +445,13 @@ def test_scores_of_a_rate(x64):
     np.testing.assert_allclose(own, expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("absurd", [np.inf, np.nan])
+def test_models_of_no_weight_do_not_count_for_a_rate(absurd):
+    said = forecast(0.2, [absurd, 0.1, 0.3], [0.0, 0.5, 0.5])._replace(margin=jnp.asarray(0.2))
+    score = Rate(epsilon=0.01).score(Rate().init(), said)
+    np.testing.assert_allclose(score, ((0.01 + 0.01) / (0.04 + 0.01)) ** 4, rtol=1e-5)
+
+
 def test_scores_of_a_rate_by_variance(x64):
     """The prediction's own variance, against the margin, or against the past alone."""
     query, p = Rate(0.1, epsilon=0.01, by="variance"), [0.5, 0.5]

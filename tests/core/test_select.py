@@ -250,6 +250,12 @@ def test_those_drawn_are_combined(smoothing):
     assert_near(mask.mean(axis=0), np.asarray(p, np.float64))
 
 
+def test_a_model_of_no_weight_is_never_drawn():
+    """Its probability is 0 where nothing is smoothed, and uniform numbers may be 0 themselves."""
+    combined = Sampled(0.0, sampled="both").combined((), jnp.array([0.0, -1e30]), jnp.zeros(2))
+    np.testing.assert_array_equal(combined, [True, False])
+
+
 def test_what_is_sampled_is_one_of_three():
     with pytest.raises(ValueError, match="Sampled: sampled must be"):
         Sampled(sampled="prediction")

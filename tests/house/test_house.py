@@ -98,3 +98,41 @@ def test_the_first_ten_minutes_are_short_and_linked():
     for page in pages:
         assert f"({page.relative_to(ROOT).as_posix()})" in readme
         assert len(page.read_text("utf-8").splitlines()) <= 40
+
+
+CONTRIBUTING = (ROOT / "jaxmkl/guide/contributing.py").read_text("utf-8")
+ADDITIONS = re.findall(r"^### ([^\n]+): (\d) files$(.*?)(?=^##)", CONTRIBUTING, re.M | re.S)
+#: The most files that some additions may touch.
+MOST = {
+    "A kernel": 2,
+    "An update rule, with a covariance or without": 3,
+    "A learner of a paper": 4,
+}
+
+
+def test_contributing_names_files_that_there_are():
+    """A file that is to be added stands for its folder."""
+    named = re.findall(r"``([\w.]+/[\w./]+)``", CONTRIBUTING)
+    assert len({*named}) > 30
+    paths = (ROOT / (name.rpartition("/")[0] if "NAME" in name else name) for name in named)
+    assert not [path for path in paths if not path.exists()]
+    assert "(jaxmkl/guide/contributing.py)" in (ROOT / "README.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize(("title", "number", "text"), ADDITIONS, ids=[a[0] for a in ADDITIONS])
+def test_an_addition_touches_as_many_files_as_its_title_says(title, number, text):
+    assert len(re.findall("^- ``", text, re.M)) == int(number)
+
+
+def test_additions_stay_small():
+    numbers = {title: int(number) for title, number, _ in ADDITIONS}
+    assert len(numbers) >= 9
+    assert all(numbers[title] <= most for title, most in MOST.items())
+
+
+def test_each_commit_is_checked_as_the_gate_checks():
+    """By tools that are installed; nothing is fetched when somebody commits."""
+    text = (ROOT / ".pre-commit-config.yaml").read_text("utf-8")
+    assert re.findall("entry: (.*)", text) == ["ruff check --fix", "ruff format", "mypy"]
+    assert set(re.findall("language: (.*)", text)) == {"system"}
+    assert {*re.findall("repo: (.*)", text)} == {"local"}

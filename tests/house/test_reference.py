@@ -14,6 +14,7 @@ import types
 import pytest
 
 import jaxmkl
+from jaxmkl.guide import changelog
 
 
 def modules():
@@ -91,6 +92,21 @@ def test_references_name_what_there_is():
     for name, file in found.items():
         assert "._" not in name or file.startswith("_"), f"{file} refers to the private {name}"
         assert resolved(name) is not None, f"{file} refers to {name}"
+
+
+def test_the_changelog_is_short_and_what_replaces_a_name_is_there():
+    """Two minutes are some 700 words; names are looked up in their table."""
+    latest = changelog.__doc__.split("\n## ")[1]
+    news, _, table = latest.partition("**Moved, renamed or gone**")
+    assert len(news.split()) < 750
+    rows = [row.split("|")[1:3] for row in table.splitlines() if row.startswith("| ")][1:]
+    assert len(rows) > 20
+    names = {name for _, now in rows for name in re.findall(r"`([a-z]+\.[\w.]+)`", now)}
+    names -= {"info.num_active"}
+    assert len(names) > 8
+    for name in names:
+        of_ours = name.startswith(("jaxmkl.", "experiments."))
+        assert resolved(name if of_ours else f"jaxmkl.{name}") is not None
 
 
 @pytest.mark.slow

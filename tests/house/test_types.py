@@ -1,5 +1,6 @@
 """Type checkers see what a user's call lacks or misspells: mypy and pyright agree on each line."""
 
+import doctest
 import re
 import subprocess
 import sys
@@ -54,20 +55,39 @@ CHECKERS = {
     "mypy": ["mypy", *MYPY, "--no-error-summary"],
     "pyright": ["basedpyright", "--level=error", f"--pythonpath={sys.executable}"],
 }
+# as one writes at a prompt: a name for one thing after another, functions without types
+AT_A_PROMPT = {"mypy": ["--disable-error-code=assignment", "--allow-untyped-defs"], "pyright": []}
+
+
+def lines_with_errors(checker, text, folder, options=()):
+    """The lines of a program in which a type checker sees an error, and all that it prints."""
+    calls = folder / "calls.py"
+    calls.write_text(text)
+    (folder / "jaxmkl").symlink_to(ROOT / "jaxmkl")  # beside the calls, both checkers find it
+    program, *others = CHECKERS[checker]
+    command = [str(Path(sys.executable).parent / program), *others, *options, calls.name]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    printed = done.stdout + done.stderr
+    return {int(line) for line in re.findall(r"calls\.py:(\d+):.*\berror\b", printed)}, printed
 
 
 @pytest.mark.types
 @pytest.mark.parametrize("checker", CHECKERS)
 def test_calls_are_checked(checker, tmp_path):
     """An error on each wrong line, and on no other."""
-    calls = tmp_path / "calls.py"
-    calls.write_text(PRELUDE + RIGHT + WRONG)
-    (tmp_path / "jaxmkl").symlink_to(ROOT / "jaxmkl")  # beside the calls, both checkers find it
-    program, *options = CHECKERS[checker]
-    command = [str(Path(sys.executable).parent / program), *options, calls.name]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    printed = done.stdout + done.stderr
-    found = {int(line) for line in re.findall(r"calls\.py:(\d+):.*\berror\b", printed)}
+    found, printed = lines_with_errors(checker, PRELUDE + RIGHT + WRONG, tmp_path)
     before = len((PRELUDE + RIGHT).splitlines()) + 1
     wrong = {before + number for number in range(1, len(WRONG.strip().splitlines()) + 1)}
     assert found == wrong, printed
+
+
+@pytest.mark.types
+@pytest.mark.parametrize("checker", CHECKERS)
+def test_examples_of_readme_have_no_error_of_types(checker, tmp_path):
+    """They are checked with one more line, in which a learner of theirs is misused."""
+    examples = doctest.DocTestParser().get_examples((ROOT / "README.md").read_text("utf-8"))
+    text = "".join(example.source for example in examples)
+    assert len(examples) > 20
+    wrong = "learner.update(state, X[0])\n"
+    found, printed = lines_with_errors(checker, text + wrong, tmp_path, AT_A_PROMPT[checker])
+    assert found == {len(text.splitlines()) + 1}, printed
