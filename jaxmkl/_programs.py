@@ -228,7 +228,7 @@ class Kept:
         kinds = tuple(map(_kind_of, leaves))
         if None in kinds:
             return self._inside(*args, **static)
-        kind = (self, structure, kinds, *sorted(static.items()))
+        kind = (self, structure, kinds, *_of_process(), *sorted(static.items()))
         return _TABLE.called(kind, lambda: self._compiled(structure, static, leaves), leaves)
 
     def _compiled(self, structure: Any, static: dict[str, Any], leaves: list) -> Callable:
@@ -255,6 +255,17 @@ class Kept:
     def num_programs(self) -> int:
         """How many programs of the function are kept."""
         return _TABLE.number(self)
+
+
+def _of_process() -> tuple:
+    """What a program depends on of JAX's settings, as of double precision, when it is traced."""
+    config: Any = jax.config
+    return (
+        config.jax_enable_x64,
+        config.jax_default_matmul_precision,
+        config.jax_numpy_dtype_promotion,
+        config.jax_threefry_partitionable,
+    )
 
 
 def _kind_of(leaf: Any) -> Any:

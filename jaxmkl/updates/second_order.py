@@ -337,8 +337,9 @@ class RLS(Rule):
 
         Where examples are forgotten their counts n_i add up to 1 / (1 - φ) at most, as in a
         stream: c is 1, or what makes them so. In place of I stands (1 + 2 u trace A) I, with A the
-        sum and u the unit of rounding: else rounding alone might make S indefinite. Features are
-        (N, P, M), or (N, R, P, M) where each rate has its own.
+        sum and u the unit of rounding: else rounding alone might make S indefinite. Where it does
+        so all the same, as where few directions have nearly all examples, 2 becomes 16, 128, and
+        so on. Features are (N, P, M), or (N, R, P, M) where each rate has its own.
         """
         dtype, began = Z.dtype, jax.tree.map(jnp.zeros_like, state)
         rates = jnp.zeros((self.num_rates,), dtype)
@@ -357,9 +358,8 @@ class RLS(Rule):
         rows = Z, y.reshape(len(y), -1), counts
         information, towards = sum_over_rows(products, rows, counts > 0)
         information = share[:, None, None, None] * information
-        trace = jnp.sum(gathered_diagonal(information), axis=-1)[..., None, None]
-        ridge = 1.0 + 2.0 * jnp.finfo(dtype).eps * trace
-        covariance = _inverse(ridge * jnp.eye(Z.shape[-1], dtype=dtype)[None, None] + information)
+        least = 2.0 * jnp.finfo(dtype).eps * jnp.sum(gathered_diagonal(information), axis=-1)
+        covariance = _inverse(information, least)
         towards = jnp.broadcast_to(towards, (towards.shape[0], *covariance.shape[:-1]))
         weights = jnp.einsum("rpml,krpl->krpm", covariance, towards, precision=_HIGHEST)
         # of features z/sqrt(λ)
@@ -424,10 +424,37 @@ def _change(state: RLSState, rows: jax.Array) -> jax.Array:
     return jnp.einsum("krps,rpsm->krpm", state.coefficients, rows, precision=_HIGHEST)
 
 
-def _inverse(matrices: jax.Array) -> jax.Array:
-    """The inverses of positive definite matrices (..., M, M); NaN where one is not."""
-    flat = matrices.reshape(-1, *matrices.shape[-2:])
-    return jax.lax.map(lambda A: factor_and_inverse(A)[1], flat).reshape(matrices.shape)
+TRIES = 5
+"""How often a matrix that is indefinite by rounding is inverted, each time with more added."""
+
+
+def _inverse(matrices: jax.Array, least: jax.Array | None = None) -> jax.Array:
+    """The inverses of positive definite matrices A (..., M, M); NaN where one is not.
+
+    With ``least`` (...) they are those of (1 + δ) I + A, with δ the least, or 8, 64, ... times
+    that, the first with which one is found.
+    """
+    M = matrices.shape[-1]
+    flat = matrices.reshape(-1, M, M)
+    if least is None:
+        return jax.lax.map(lambda A: factor_and_inverse(A)[1], flat).reshape(matrices.shape)
+
+    def one(given: tuple[jax.Array, jax.Array]) -> jax.Array:
+        A, least = given
+
+        def again(carry: tuple) -> tuple:
+            tries, delta, _ = carry
+            ridge = (1.0 + delta) * jnp.eye(M, dtype=A.dtype)
+            return tries + 1, 8.0 * delta, factor_and_inverse(ridge + A)[1]
+
+        def is_open(carry: tuple) -> jax.Array:
+            tries, _, found = carry
+            return (tries < TRIES) & ~jnp.all(jnp.isfinite(found))
+
+        none = jnp.full_like(A, jnp.nan)
+        return jax.lax.while_loop(is_open, again, (jnp.zeros((), jnp.int32), least, none))[2]
+
+    return jax.lax.map(one, (flat, least.reshape(-1))).reshape(matrices.shape)
 
 
 def symmetric_if(due: jax.Array, S: jax.Array) -> jax.Array:

@@ -125,6 +125,17 @@ def test_results_that_are_arguments_are_not_copied():
     assert [leaf.tolist() for leaf in nothing_new(jnp.ones(2), np.zeros(1))] == [[0], [1, 1]]
 
 
+def test_a_program_is_that_of_the_precision_it_is_called_in():
+    program = Kept(lambda x: (x, x.astype(float) + np.float64(1) / 3))
+    x = jnp.ones(2, jnp.float32)
+    single = program(x)[1]
+    with jax.enable_x64(True):
+        double = program(x)[1]
+    assert (single.dtype, double.dtype) == (np.float32, np.float64)
+    assert program(x)[1].dtype == np.float32
+    assert program.num_programs() == 2
+
+
 def test_errors_are_kept_by_nobody():
     wrong, shapes = traced(lambda x: x + jnp.ones((2, 3))[0])
     for _ in range(2):

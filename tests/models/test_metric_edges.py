@@ -10,6 +10,7 @@ from jaxmkl.features import FourierFeatures
 from jaxmkl.models import FeatureModels, MetricModels
 from jaxmkl.optimizers import FromOptax
 from jaxmkl.updates import OGD, RLS, Optax, SparsePassiveAggressive
+from jaxmkl.updates.second_order import _inverse as inverse
 from jaxmkl.wrappers import delayed
 from tests.common.trees import assert_equal, begin, scan
 
@@ -135,3 +136,21 @@ def test_importances_are_the_mean_over_banks_that_learn_them():
     full = np.diag(other @ other.T)
     expected = one**2 / (one**2).sum() / 2 + full / full.sum() / 2
     np.testing.assert_allclose(learner.importances(state), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("negative", [0.0, 3.0, 40.0])
+def test_sums_that_rounding_makes_indefinite_have_an_inverse(negative):
+    """A sum with an eigenvalue below 0 by some units of rounding of its trace."""
+    draws = np.random.default_rng(1)
+    basis = np.linalg.qr(draws.normal(size=(12, 12)))[0]
+    unit = np.finfo(np.float32).eps
+    values = np.concatenate([[1e8, 2e8], np.linspace(0.1, 30, 9), [-negative * unit * 3e8]])
+    A = ((basis * values) @ basis.T).astype(np.float32)
+    A = jnp.asarray((A + A.T) / 2)[None, None]
+    least = 2 * unit * jnp.trace(A[0, 0])[None, None]
+    found = np.asarray(inverse(A, least), float)[0, 0]
+    assert (np.linalg.eigvalsh((found + found.T) / 2) > -1e-9).all()
+    tried = [1 + float(least[0, 0]) * 8.0**k for k in range(5)]
+    wanted = [np.linalg.inv(np.asarray(A, float)[0, 0] + r * np.eye(12)) for r in tried]
+    near = [np.abs(found - each).max() <= 0.2 * np.abs(each).max() for each in wanted]
+    assert near.index(True) == {0.0: 0, 3.0: 1, 40.0: 2}[negative]
