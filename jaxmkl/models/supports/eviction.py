@@ -108,6 +108,12 @@ class _Removal(Eviction):
         return reach_of_all(step, rounds)
 
 
+def _drawn(view: View) -> jax.Array:
+    """A place (P,) drawn at random."""
+    place = (jnp.asarray(view.draw) * view.budget).astype(jnp.int32)
+    return jnp.minimum(place, view.budget - 1)
+
+
 @pytree.dataclass
 class RemoveRandom(_Removal):
     """Remove a support drawn at random (randomized budget perceptron); the new one replaces it."""
@@ -115,9 +121,7 @@ class RemoveRandom(_Removal):
     random = True
 
     def step(self, state: PyTree, view: View) -> tuple[PyTree, Choice]:
-        assert view.draw is not None
-        place = jnp.minimum((view.draw * view.budget).astype(jnp.int32), view.budget - 1)
-        return state, Choice(view.learned, view.coefficient, place, view.coefficients)
+        return state, Choice(view.learned, view.coefficient, _drawn(view), view.coefficients)
 
 
 @pytree.dataclass
@@ -148,8 +152,8 @@ class RemoveUnbiased(Eviction):
     random = True
 
     def step(self, state: PyTree, view: View) -> tuple[PyTree, Choice]:
-        assert view.draw is not None
-        p, victim = (self._by_size if self.by_size else self._uniform)(view, view.draw)
+        uniform = jnp.full_like(view.coefficients, 1 / view.budget)
+        p, victim = self._by_size(view) if self.by_size else (uniform, _drawn(view))
         kept = view.coefficients / jnp.where(p < 1, 1 - p, 1.0)
         if self.largest is not None:
             bound = jnp.asarray(self.largest, kept.dtype)
@@ -158,12 +162,7 @@ class RemoveUnbiased(Eviction):
         coefficients = jnp.where(makes_room, kept, view.coefficients)
         return state, Choice(view.learned, view.coefficient, victim, coefficients)
 
-    def _uniform(self, view: View, draw: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """The probability of every slot, and the place (P,) that is drawn."""
-        place = jnp.minimum((draw * view.budget).astype(jnp.int32), view.budget - 1)
-        return jnp.full_like(view.coefficients, 1 / view.budget), place
-
-    def _by_size(self, view: View, draw: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def _by_size(self, view: View) -> tuple[jax.Array, jax.Array]:
         """Probabilities (P, B + R) of the slots by their sizes, and the place (P,) drawn."""
         B, held = view.budget, view.order < EMPTY
         size = jnp.where(held, jnp.abs(view.coefficients) * jnp.sqrt(view.own), 0.0)
@@ -176,7 +175,7 @@ class RemoveUnbiased(Eviction):
         kernels = jnp.arange(len(p), dtype=jnp.int32)[:, None]
         placed = jnp.zeros((len(p), B), p.dtype).at[kernels, view.order].set(p, mode="drop")
         reached = jnp.cumsum(placed, axis=1)
-        passed = reached <= draw[:, None] * reached[:, -1:]
+        passed = reached <= jnp.asarray(view.draw)[:, None] * reached[:, -1:]
         return p, jnp.minimum(jnp.sum(passed, axis=1, dtype=jnp.int32), B - 1)
 
 
@@ -326,13 +325,9 @@ def _projected_in_turn(
     """Projections (P, B) of the kernels that have learned (P,), one after the other."""
 
     def one(p: jax.Array) -> tuple[jax.Array, jax.Array]:
-        def here(basis: jax.Array, k: jax.Array) -> tuple[jax.Array, jax.Array]:
-            return _projected(basis[p], k[p])
-
-        def nothing(basis: jax.Array, k: jax.Array) -> tuple[jax.Array, jax.Array]:
-            return _no_projection(basis[0], k[0])
-
-        return jax.lax.cond(learned[p], here, nothing, basis, k)
+        # inside the branches: a kernel that has not learned copies nothing
+        of_p, none = (lambda: _projected(basis[p], k[p])), (lambda: _no_projection(basis, k[0]))
+        return jax.lax.cond(learned[p], of_p, none)
 
     return jax.lax.map(one, jnp.arange(len(learned)))
 

@@ -98,16 +98,15 @@ class DenseSupport(Store):
         return state.rows.shape[-2] - self.period
 
     def enlarged(self, state: GrowingState, capacity: int) -> GrowingState:
-        L = self._length(capacity)
-        if state.rows.shape[-2] >= L:
+        more = self._length(capacity) - state.rows.shape[-2]
+        if more <= 0:
             return state
-        larger = self._no_coefficients(state.recent.shape[0], L, state.rows.dtype)
 
-        def placed(larger: jax.Array, array: jax.Array) -> jax.Array:
-            return jax.lax.dynamic_update_slice(larger, array, (0,) * array.ndim)
+        def padded(array: jax.Array) -> jax.Array:  # one that has an item for each row
+            return array if array.ndim == 1 else jnp.pad(array, ((0, 0), (0, more)))
 
-        rows = jnp.pad(state.rows, ((0, L - state.rows.shape[-2]), (0, 0)))
-        coefficients = jax.tree.map(placed, larger, state.coefficients)
+        rows = jnp.pad(state.rows, ((0, more), (0, 0)))
+        coefficients = jax.tree.map(padded, state.coefficients)
         return state._replace(rows=rows, coefficients=coefficients)
 
     def encode(self, state: PyTree, kernels: Kernel, X: jax.Array, round: jax.Array) -> Codes:

@@ -1,9 +1,8 @@
 """Sums of kernels over many supports, a tile at a time, and their derivatives.
 
 The loops turn as often as there are tiles in use, which is a value and not a shape. JAX cannot
-differentiate such a loop in reverse mode, so each of the two sums defines its own derivative:
-another loop over the same tiles, which computes the kernel values of a tile again instead of
-storing them all.
+differentiate such a loop in reverse mode, so it has a derivative of its own here: another loop
+over the same tiles, which computes the kernel values of a tile again instead of storing them all.
 """
 
 import math
@@ -16,42 +15,72 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from jaxmkl._blocks import einsum
 from jaxmkl._types import PyTree
 from jaxmkl.kernels import Kernel, Products, Scaled, pairwise_products, scaled
 
-# The most entries of one kernel that are summed together, by an exponent of their own.
+# The most entries of one kernel that lie together in a tile.
 _SEGMENT = 32
 
-_dot = partial(jnp.einsum, precision=jax.lax.Precision.HIGHEST)
-
-
-def _tile(array: Array, i: Array, size: int, axis: int) -> Array:
-    return jax.lax.dynamic_slice_in_dim(array, i * size, size, axis)
-
-
-def _by_family(
-    kernels: Kernel, products: Products, coefficients: Array
-) -> list[tuple[Scaled, Array, slice]]:
-    """Each family's values (p, B, n), its coefficients (p, n), and which kernels it has."""
-    found, start = [], 0
-    for family in kernels.families:
-        which, marks = slice(start, start + family.num_kernels), family.exponential
-        codes = scaled.finite(family.codes(products), marks)
-        found.append((scaled.unpacked(codes, marks), coefficients[which], which))
-        start = which.stop
-    return found
-
-
-def _tile_sums(kernels: Kernel, products: Products, coefficients: Array, exponent: Array) -> Array:
-    """Sums (P, B) of a tile's terms times exp(exponent), for exponents (P, B) that fit."""
-    sums = []
-    for k, a, which in _by_family(kernels, products, coefficients):
-        terms = k.times_exp(exponent[which, :, None])
-        sums.append(_dot("pbn,pn->pb", terms, a))
-    return jnp.concatenate(sums)
+# The smallest exponents of a tile's terms (P, B), and the sums (P, B) of its terms times
+# exp(exponent) as a function of exponents (P, B), which are no larger than those.
+Terms = tuple[Array, Callable[[Array], Array]]
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _sums(
+    terms: Callable[[Array, PyTree, PyTree], Terms],
+    turns: Array,
+    start: Scaled,
+    given: PyTree,
+    fixed: PyTree,
+) -> Scaled:
+    """The start (P, B) and the terms of so many tiles, ``terms(i, given, fixed)`` for tile i.
+
+    Derivatives are by what is ``given``.
+    """
+
+    def body(i: Array, sums: Scaled) -> Scaled:
+        nearest, sums_at = terms(i, given, fixed)
+        # a term nearer than all before it rescales their sum to its exponent
+        exponent = jnp.minimum(sums.exponent, nearest)
+        value = sums.mantissa * jnp.exp(exponent - sums.exponent)
+        return Scaled(value + sums_at(exponent), exponent)
+
+    return jax.lax.fori_loop(0, turns, body, start)
+
+
+def _forward(terms: Callable, *arguments: Any) -> tuple[Scaled, Any]:
+    sums = _sums(terms, *arguments)
+    return sums, (arguments, sums.exponent)
+
+
+def _backward(terms: Callable, saved: PyTree, gradient: Scaled) -> tuple:
+    (turns, _, given, fixed), exponent = saved
+
+    def body(i: Array, totals: PyTree) -> PyTree:
+        # with the exponents of the whole sum, the parts of the tiles are simply added
+        _, pull = jax.vjp(lambda given: terms(i, given, fixed)[1](exponent), given)
+        return jax.tree.map(jnp.add, totals, *pull(gradient.mantissa))
+
+    totals = jax.lax.fori_loop(0, turns, body, jax.tree.map(jnp.zeros_like, given))
+    return None, None, totals, None
+
+
+_sums.defvjp(_forward, _backward)
+
+
+def _parts(kernels: Kernel) -> list[slice]:
+    """Which kernels each family has."""
+    sizes = (family.num_kernels for family in kernels.families)
+    return [slice(*ends) for ends in pairwise(accumulate(sizes, initial=0))]
+
+
+def _none(kernels: Kernel, X: Array) -> Scaled:
+    """Empty sums (P, B)."""
+    return scaled.nothing(jnp.zeros((kernels.num_kernels, len(X)), X.dtype))
+
+
 def dense_sums(
     size: int, kernels: Kernel, X: Array, rows: Array, coefficients: Array, used: Any
 ) -> Scaled:
@@ -60,50 +89,27 @@ def dense_sums(
     ``size`` divides C; the coefficients (P, C) are zero from ``used`` on. The sums are
     differentiable in reverse mode by everything but ``used``; exponents count as constants.
     """
-
-    def body(i: Array, sums: Scaled) -> Scaled:
-        products = pairwise_products(X, _tile(rows, i, size, 0))
-        a = _tile(coefficients, i, size, 1)
-        parts = _by_family(kernels, products, a)
-        nearest = [k.smallest_exponent(a[:, None, :] != 0) for k, a, _ in parts]
-        # a term nearer than all before it rescales their sum to its exponent
-        exponent = jnp.minimum(sums.exponent, jnp.concatenate(nearest))
-        value = sums.mantissa * jnp.exp(exponent - sums.exponent)
-        return Scaled(value + _tile_sums(kernels, products, a, exponent), exponent)
-
-    none = scaled.nothing(jnp.zeros((kernels.num_kernels, X.shape[0]), X.dtype))
-    return jax.lax.fori_loop(0, -(-used // size), body, none)
+    turns = -(-jnp.asarray(used) // size)
+    given = kernels, X, rows, coefficients
+    return _sums(partial(_dense_terms, size), turns, _none(kernels, X), given, ())
 
 
-def _dense_forward(size: int, *arguments: Any) -> tuple[Scaled, Any]:
-    sums = dense_sums(size, *arguments)
-    return sums, (arguments, sums.exponent)
+def _dense_terms(size: int, i: Array, given: PyTree, fixed: PyTree) -> Terms:
+    """The terms of ``size`` rows, on which all kernels have coefficients."""
+    kernels, X, rows, coefficients = given
+    products = pairwise_products(X, jax.lax.dynamic_slice_in_dim(rows, i * size, size, 0))
+    a = jax.lax.dynamic_slice_in_dim(coefficients, i * size, size, 1)
+    each = []
+    for family, which in zip(kernels.families, _parts(kernels), strict=True):
+        marks = family.exponential
+        values = scaled.unpacked(scaled.finite(family.codes(products), marks), marks)
+        each.append((values, a[which], which))
 
+    def sums_at(exponent: Array) -> Array:
+        at = [(k.times_exp(exponent[which, :, None]), a) for k, a, which in each]
+        return jnp.concatenate([einsum("pbn,pn->pb", k, a) for k, a in at])
 
-def _dense_backward(size: int, saved: PyTree, gradient: Scaled) -> tuple:
-    (kernels, X, rows, coefficients, used), exponent = saved
-
-    def body(i: Array, totals: PyTree) -> PyTree:
-        of_kernels, of_X, of_rows, of_coefficients = totals
-        tile = _tile(rows, i, size, 0), _tile(coefficients, i, size, 1)
-
-        def of_tile(kernels: Kernel, X: Array, rows: Array, a: Array) -> Array:
-            # with the exponents of the whole sum, the parts of the tiles are simply added
-            return _tile_sums(kernels, pairwise_products(X, rows), a, exponent)
-
-        _, pull = jax.vjp(of_tile, kernels, X, *tile)
-        k, x, r, a = pull(gradient.mantissa)
-        add = jax.tree.map(jnp.add, (of_kernels, of_X), (k, x))
-        of_rows = jax.lax.dynamic_update_slice_in_dim(of_rows, r, i * size, 0)
-        of_coefficients = jax.lax.dynamic_update_slice_in_dim(of_coefficients, a, i * size, 1)
-        return *add, of_rows, of_coefficients
-
-    zeros = jax.tree.map(jnp.zeros_like, (kernels, X, rows, coefficients))
-    totals = jax.lax.fori_loop(0, -(-used // size), body, zeros)
-    return *totals, None
-
-
-dense_sums.defvjp(_dense_forward, _dense_backward)
+    return jnp.concatenate([k.smallest_exponent(a[:, None] != 0) for k, a, _ in each]), sums_at
 
 
 class Entries(NamedTuple):
@@ -132,147 +138,62 @@ def _column_numbers(kernels: Kernel, products: Products, index: Array) -> Scaled
     return scaled.unpacked(jnp.where(marks, codes, scaled.bounded(codes)), marks)
 
 
-class _Turn(NamedTuple):
-    """The entries of a turn of the loop: G segments of S, those of a segment of one kernel."""
-
-    kernel: Array
-    """The number of each segment's kernel in its family (G,), int32."""
-    entry: tuple[Array, Array]
-    """The lists (G, 1) and the places in them (G, S) of the entries, int32."""
-    there: Array
-    """Whether they are in use (G, S), boolean."""
-
-
-def _cut(size: int, used: Array, which: slice) -> tuple[Array, Callable[[Array], _Turn]]:
-    """The number of turns of ``size`` entries for a family's lists, and the entries of turn i.
-
-    Each list is cut into segments, the last of which it need not fill. They are numbered from the
-    first of the first list to the last of the last one.
-    """
-    S = math.gcd(size, _SEGMENT)
-    G, used = size // S, used[which]
-    number_of = -(-used // S)
-    ends = jnp.cumsum(number_of, dtype=jnp.int32)
-
-    def turn(i: Array) -> _Turn:
-        number = i * G + jnp.arange(G, dtype=jnp.int32)
-        passed = jnp.sum(number[:, None] >= ends[None, :], axis=1, dtype=jnp.int32)
-        # segments beyond the last are places of the last list that are not in use
-        kernel = jnp.minimum(passed, len(used) - 1)
-        start = S * (number - (ends - number_of)[kernel])
-        place = start[:, None] + jnp.arange(S, dtype=jnp.int32)[None, :]
-        length = used[kernel][:, None]
-        # where there is none, the last entry of the list stands, whose distances are there anyway
-        entry = (which.start + kernel)[:, None], jnp.minimum(place, jnp.maximum(length - 1, 0))
-        return _Turn(kernel, entry, place < length)
-
-    return -(-ends[-1] // G), turn
-
-
-def _turn_values(kernels: Kernel, columns: Array, rows: Array, kernel: Array) -> Scaled:
-    """Values (G, S, B) of the rows (G, S, D) of segments and of X, whose ``columns`` are (D, B).
-
-    With the rows of X innermost, a CPU is faster at differences and exponentials.
-    """
-    G, S, D = rows.shape
-    products = pairwise_products(rows.reshape(G * S, D), columns.T, used_once=True).transposed
-    values = _column_numbers(kernels, products, jnp.repeat(kernel, S))
-    return jax.tree.map(lambda part: part.T.reshape(G, S, -1), values)
-
-
-def _turn_sums(kernels: Kernel, columns: Array, rows: Array, kernel: Array, a: Array) -> Scaled:
-    """Sums (G, B) of such values times the coefficients a (G, S)."""
-    if any(kernels.exponential):
-        values = _turn_values(kernels, columns, rows, kernel)
-        return values.weighted_sum(a[:, :, None], axis=1)
-    # inner products are faster with those rows innermost that are not the same in each turn
-    G, S, D = rows.shape
-    products = pairwise_products(columns.T, rows.reshape(G * S, D), used_once=True)
-    values = _column_numbers(kernels, products, jnp.repeat(kernel, S))
-    return Scaled(_dot("bgs,gs->gb", values.mantissa.reshape(-1, G, S), a), None)
-
-
-def _plus_segments(sums: Scaled, kernel: Array, own: Scaled) -> Scaled:
-    """Sums (P, B), each with those of its kernel's segments (G, B)."""
-    which = jnp.arange(len(sums.mantissa), dtype=jnp.int32)[:, None] == kernel[None, :]
-
-    def added(values: Array) -> Array:
-        # a matrix product is faster than a scatter
-        return _dot("pg,gb->pb", which.astype(values.dtype), values)
-
-    if own.exponent is None:
-        return Scaled(sums.mantissa + added(own.mantissa), None)
-    nearest = jnp.min(jnp.where(which[:, :, None], own.exponent[None], jnp.inf), axis=1)
-    exponent = jnp.minimum(sums.exponent, nearest)
-    value = sums.mantissa * jnp.exp(exponent - sums.exponent)
-    return Scaled(value + added(own.mantissa * jnp.exp(exponent[kernel] - own.exponent)), exponent)
-
-
-def _parts(kernels: Kernel) -> list[slice]:
-    """Which kernels each family has."""
-    ends = list(accumulate(family.num_kernels for family in kernels.families))
-    return [slice(start, end) for start, end in pairwise([0, *ends])]
-
-
-@partial(jax.custom_vjp, nondiff_argnums=(0,))
 def entry_sums(size: int, kernels: Kernel, X: Array, rows: Array, entries: Entries) -> Scaled:
     """Sums (P, B) over the entries in use of rows (C, D), in tiles of ``size``.
 
     The sums are differentiable in reverse mode by everything but the integers of the entries;
     exponents count as constants.
     """
-    columns = X.T
-
-    def of_family(family: Kernel, which: slice) -> Scaled:
-        turns, turn = _cut(size, entries.used, which)
-
-        def body(i: Array, sums: Scaled) -> Scaled:
-            here = turn(i)
-            a = jnp.where(here.there, entries.coefficient[here.entry], 0.0)
-            own = _turn_sums(family, columns, rows[entries.row[here.entry]], here.kernel, a)
-            return _plus_segments(sums, here.kernel, own)
-
-        none = scaled.nothing(jnp.zeros((family.num_kernels, X.shape[0]), X.dtype))
-        if any(family.exponential):
-            return jax.lax.fori_loop(0, turns, body, none)
-        plain = jax.lax.fori_loop(0, turns, body, Scaled(none.mantissa, None))
-        return Scaled(plain.mantissa, none.mantissa)
-
-    sums = [of_family(*part) for part in zip(kernels.families, _parts(kernels), strict=True)]
+    S = math.gcd(size, _SEGMENT)
+    sums = []
+    for family, which in zip(kernels.families, _parts(kernels), strict=True):
+        row, coefficient, used = (part[which] for part in entries)
+        # lists are cut into segments, the last of which they need not fill; segments are numbered
+        # from the first of the first list to the last of the last one
+        number = -(-used // S)
+        ends = jnp.cumsum(number, dtype=jnp.int32)
+        terms, turns = partial(_entry_terms, size // S, S), -(-ends[-1] // (size // S))
+        # with the examples innermost, a CPU is faster at differences and exponentials
+        given, fixed = (family, X.T, rows, coefficient), (row, used, ends - number, ends)
+        sums.append(_sums(terms, turns, _none(family, X), given, fixed))
     return jax.tree.map(lambda *parts: jnp.concatenate(parts), *sums)
 
 
-def _entries_forward(size: int, *arguments: Any) -> tuple[Scaled, Any]:
-    sums = entry_sums(size, *arguments)
-    return sums, (arguments, sums.exponent)
+def _entry_terms(G: int, S: int, i: Array, given: PyTree, fixed: PyTree) -> Terms:
+    """The terms of G segments of S entries, those of a segment of one kernel."""
+    (family, columns, rows, coefficient), (row, used, starts, ends) = given, fixed
+    X = columns.T
+    number = i * G + jnp.arange(G, dtype=jnp.int32)
+    passed = jnp.sum(number[:, None] >= ends[None, :], axis=1, dtype=jnp.int32)
+    # segments beyond the last are places of the last list that are not in use
+    kernel = jnp.minimum(passed, len(used) - 1)
+    start = S * (number - starts[kernel])
+    place = start[:, None] + jnp.arange(S, dtype=jnp.int32)[None, :]  # (G, S)
+    length = used[kernel][:, None]
+    # where there is none, the last entry of the list stands, whose distances are there anyway
+    entry = kernel[:, None], jnp.minimum(place, jnp.maximum(length - 1, 0))
+    a, near = jnp.where(place < length, coefficient[entry], 0.0), rows[row[entry]]
+    near, index = near.reshape(G * S, -1), jnp.repeat(kernel, S)
 
+    # the sum (G, B) of each segment, by an exponent of its own
+    if any(family.exponential):
+        products = pairwise_products(near, X, used_once=True).transposed
+        values = _column_numbers(family, products, index)
+        values = jax.tree.map(lambda part: part.T.reshape(G, S, -1), values)
+        own = values.weighted_sum(a[:, :, None], axis=1)
+    else:
+        # with the entries innermost, which are not the same in each turn, at inner products
+        values = _column_numbers(family, pairwise_products(X, near, used_once=True), index)
+        own = Scaled(einsum("bgs,gs->gb", values.mantissa.reshape(-1, G, S), a), None)
+    mine = jnp.arange(len(used), dtype=jnp.int32)[:, None] == kernel[None, :]  # (P, G)
 
-def _entries_backward(size: int, saved: PyTree, gradient: Scaled) -> tuple:
-    (kernels, X, rows, entries), exponent = saved
-    totals = jax.tree.map(jnp.zeros_like, (kernels, X, rows, entries.coefficient))
-    for f, which in enumerate(_parts(kernels)):
-        turns, turn = _cut(size, entries.used, which)
+    def sums_at(exponent: Array) -> Array:
+        sums = own.mantissa
+        if own.exponent is not None:
+            sums = sums * jnp.exp(exponent[kernel] - own.exponent)
+        # a matrix product is faster than a scatter
+        return einsum("pg,gb->pb", mine.astype(X.dtype), sums)
 
-        def body(i: Array, totals: PyTree, f: int = f, turn: Any = turn) -> PyTree:
-            of_kernels, of_X, of_rows, of_coefficients = totals
-            here = turn(i)
-            row, own = entries.row[here.entry], here.entry[0][:, 0]
-
-            def of_turn(kernels: Kernel, X: Array, rows: Array, a: Array) -> Array:
-                values = _turn_values(kernels.families[f], X.T, rows, here.kernel)
-                # with the exponents of the whole sum, the parts of the turns are simply added
-                a = jnp.where(here.there, a, 0.0)[:, :, None]
-                return jnp.sum(values.times_exp(exponent[own][:, None, :]) * a, axis=1)
-
-            given = kernels, X, rows[row], entries.coefficient[here.entry]
-            k, x, r, a = jax.vjp(of_turn, *given)[1](gradient.mantissa[own])
-            add = jax.tree.map(jnp.add, (of_kernels, of_X), (k, x))
-            # a row may have entries of several kernels
-            return *add, of_rows.at[row].add(r), of_coefficients.at[here.entry].add(a)
-
-        totals = jax.lax.fori_loop(0, turns, body, totals)
-    *totals, a = totals
-    return *totals, Entries(None, a, None)  # type: ignore[arg-type]
-
-
-entry_sums.defvjp(_entries_forward, _entries_backward)
+    if own.exponent is None:
+        return jnp.zeros((len(used), len(X)), X.dtype), sums_at
+    return jnp.min(jnp.where(mine[:, :, None], own.exponent[None], jnp.inf), axis=1), sums_at
