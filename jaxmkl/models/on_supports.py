@@ -14,7 +14,7 @@ from jaxmkl.kernels.kernel import SEVERAL, Kernel
 from jaxmkl.models.bank import Bank
 from jaxmkl.models.supports import DenseSupport, Proposal, Store
 from jaxmkl.updates import Perceptron, Rule, Update
-from jaxmkl.updates.first_order import traits
+from jaxmkl.updates.first_order import shapes_of_step
 
 
 @pytree.dataclass
@@ -115,7 +115,7 @@ class SupportModels(Bank):
         return None if reach is None else jnp.where(unit, reach, jnp.inf)
 
     def close(self, state: PyTree, codes: tuple, round: jax.Array) -> PyTree:
-        decays = traits(self.rule).decays
+        decays = shapes_of_step(self.rule).decay is not None
         return self.store.close(state, self.kernels, codes[0], round, decays)
 
     def capacity(self, state: PyTree) -> int | None:

@@ -13,8 +13,7 @@ from jaxmkl._feedback import Feedback
 from jaxmkl._types import PyTree
 from jaxmkl.losses import loss_field
 from jaxmkl.optimizers import FromOptax
-from jaxmkl.updates.rule import Rule
-from jaxmkl.updates.weights import beside_weights, squared_norms_of, values_of
+from jaxmkl.updates.rule import WeightsRule, beside_weights
 
 
 class OptaxState(NamedTuple):
@@ -31,7 +30,7 @@ def _taken(value: object) -> Any:
 
 
 @pytree.dataclass
-class Optax(Rule):
+class Optax(WeightsRule):
     """Gradient descent on features by an optimiser of optax, for each model apart.
 
         g = L'(f, y) z(x),    (u, s) <- transformation.update(g, s, θ),    θ <- θ + u
@@ -71,7 +70,6 @@ class Optax(Rule):
         read=_taken,
     )
     loss: Any = loss_field(default="squared")
-    has_norms = True
 
     def init(
         self, num_kernels: int, num_coordinates: int, dtype: DTypeLike, num_outputs: int = 1
@@ -85,13 +83,6 @@ class Optax(Rule):
 
         optimizer = _for_each(self.transformation.init)(weights)
         return OptaxState(weights, jax.tree.map(typed, optimizer))
-
-    def predict(self, state: OptaxState, code: PyTree, z: jax.Array) -> tuple[jax.Array, PyTree]:
-        values = values_of(state.weights, z)
-        return values, (z, values)
-
-    def squared_norms(self, state: OptaxState) -> jax.Array:
-        return squared_norms_of(state.weights)
 
     def update(
         self, state: OptaxState, code: PyTree, aux: PyTree, feedback: Feedback

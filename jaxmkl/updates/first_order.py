@@ -31,8 +31,7 @@ from jaxmkl._checks import warn_outside
 from jaxmkl._feedback import Feedback
 from jaxmkl._types import Number, Numbers, PyTree
 from jaxmkl.losses import Hinge, Loss, loss_field
-from jaxmkl.updates.rule import Rule
-from jaxmkl.updates.weights import beside_weights, squared_norms_of, values_of
+from jaxmkl.updates.rule import WeightsRule, beside_weights
 
 _HINGE = Hinge()
 
@@ -55,13 +54,11 @@ class FirstOrderState(NamedTuple):
     """θ (P, K, R, M): those that meet the same features lie together."""
 
 
-class Update(Rule):
+class Update(WeightsRule):
     """Base of rules of first order: frozen pytree dataclasses that define :meth:`step`.
 
     What they do with the step on features is written here once; each output is a model of its own.
     """
-
-    has_norms = True
 
     @abc.abstractmethod
     def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
@@ -83,25 +80,16 @@ class Update(Rule):
 
     @property
     def random(self) -> bool:
-        return traits(self).random
+        return shapes_of_step(self).probability is not None
 
     def check(self) -> None:
-        traits(self)
+        shapes_of_step(self)
 
     def init(
         self, num_kernels: int, num_coordinates: int, dtype: DTypeLike, num_outputs: int = 1
     ) -> FirstOrderState:
         shape = num_kernels, num_outputs, self.num_rates, num_coordinates
         return FirstOrderState(jnp.zeros(shape, dtype))
-
-    def predict(
-        self, state: FirstOrderState, code: PyTree, z: jax.Array
-    ) -> tuple[jax.Array, PyTree]:
-        values = values_of(state.weights, z)
-        return values, (z, values)
-
-    def squared_norms(self, state: FirstOrderState) -> jax.Array:
-        return squared_norms_of(state.weights)
 
     def update(
         self, state: FirstOrderState, code: PyTree, aux: PyTree, feedback: Feedback
@@ -115,15 +103,10 @@ class Update(Rule):
         return FirstOrderState(weights + move * z[:, None, None])
 
 
-class Traits(NamedTuple):
-    """Whether a rule's steps ever decay, and whether they are ever taken by chance."""
+def shapes_of_step(update: Update) -> Step:
+    """The shapes of a rule's steps for one kernel, whatever the example; nothing is computed.
 
-    decays: bool
-    random: bool
-
-
-def traits(update: Update) -> Traits:
-    """Whether a rule's steps decay or are random, whatever the example; nothing is computed.
+    They say whether steps ever decay, and whether they are ever taken by chance.
 
     Raises:
       ValueError: for a coefficient that is not one for each value, as of rates without an axis.
@@ -134,7 +117,7 @@ def traits(update: Update) -> Traits:
     wanted += "says num_rates, and has them in the shape (R, 1))"
     given = step.coefficient.shape
     pytree.require(given == shapes[0], update, "coefficient of step", given, wanted)
-    return Traits(step.decay is not None, step.probability is not None)
+    return step
 
 
 _SLACK = 1e-4
@@ -142,7 +125,12 @@ _SLACK = 1e-4
 
 
 def warn_of_step_size(
-    owner: str, step_size: Numbers, loss: Loss, norm: float, pull: Number | None = None
+    owner: str,
+    step_size: Numbers,
+    loss: Loss,
+    norm: float,
+    penalty: Number = 0.0,
+    divisor: Number = 1.0,
 ) -> None:
     """Warn of step sizes by which gradient descent moves away from the minimum of a loss.
 
@@ -159,13 +147,13 @@ def warn_of_step_size(
       owner: the class and the name of the argument.
       step_size: η, or several, of which the largest counts.
       norm: k.
-      pull: the factor of η above, where it is not L'' k.
+      penalty: λ.
+      divisor: ε + k where steps are normalised.
     """
-    if loss.curvature is None or isinstance(step_size, jax.core.Tracer):
+    numbers = step_size, penalty, divisor
+    if loss.curvature is None or any(isinstance(n, jax.core.Tracer) for n in numbers):
         return
-    pull = loss.curvature * norm if pull is None else pull
-    if isinstance(pull, jax.core.Tracer):
-        return
+    pull = (penalty + loss.curvature * norm) / divisor
     eta, most = float(np.max(np.asarray(step_size, float))), 2.0 / float(pull)
     if eta > most * (1.0 + _SLACK):
         text = f"{owner} = {eta:.6g} cannot converge: with |z|² = k(x, x) = {norm:.6g} and the "
@@ -302,9 +290,8 @@ class OGD(Update):
         return None if steepest is None else steepest * jnp.max(jnp.asarray(self.step_sizes))
 
     def warn_of_steps(self, norm: float) -> None:
-        curvature = self.loss.curvature
-        pull = None if curvature is None else self.regularization + curvature * norm
-        warn_of_step_size("OGD: step_sizes", self.step_sizes, self.loss, norm, pull)
+        given = self.step_sizes, self.loss, norm
+        warn_of_step_size("OGD: step_sizes", *given, penalty=self.regularization)
 
     def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
         eta = jnp.atleast_1d(jnp.asarray(self.step_sizes, f.dtype))[:, None]
@@ -339,9 +326,8 @@ class NormalizedOGD(Update):
         return None if steepest is None else steepest * self.step_size / (1.0 + self.epsilon)
 
     def warn_of_steps(self, norm: float) -> None:
-        curvature = self.loss.curvature
-        pull = None if curvature is None else curvature * norm / (self.epsilon + norm)
-        warn_of_step_size("NormalizedOGD: step_size", self.step_size, self.loss, norm, pull)
+        given = self.step_size, self.loss, norm
+        warn_of_step_size("NormalizedOGD: step_size", *given, divisor=self.epsilon + norm)
 
     def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
         eta = jnp.asarray(self.step_size, f.dtype)

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 
-from jaxmkl.updates.second_order import RLS, gathered_diagonal, symmetric_if
+from jaxmkl.updates.second_order import RLS, gathered_diagonal
 
 _HIGHEST = jax.lax.Precision.HIGHEST
 
@@ -89,8 +89,7 @@ class Recursive(NamedTuple):
         rows = jnp.where(full, self.rows, 0.0)
         learned = jnp.any(rows != 0, axis=(-2, -1))
         _, jitter = rule.limits(self.diagonal)
-        S = rule.taken_in(self.covariance, self.discount, rows, jitter, learned, full)
-        S = symmetric_if(due, S)
+        S = rule.taken_in(self.covariance, self.discount, rows, jitter, learned, full, due)
         diagonal = jnp.where(full, gathered_diagonal(S), self.diagonal)
         return self._replace(
             covariance=S,

@@ -19,7 +19,7 @@ import optax
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._blocks import take, uniform
+from jaxmkl._blocks import dots, take, uniform
 from jaxmkl._feedback import Feedback
 from jaxmkl._types import PyTree
 from jaxmkl.losses import HasLoss
@@ -168,3 +168,34 @@ class Rule(HasLoss, abc.ABC):
         """
         wanted = "jaxmkl.updates.RLS: the states of others cannot be added"
         pytree.require(False, "merge", "a rule", self, wanted)
+
+
+class WeightsRule(Rule):
+    """Base of rules whose states have ``weights`` θ (P, K, R, M).
+
+    Models that meet the same features z_p lie together, so that a prediction is one product of
+    matrices for each kernel.
+    """
+
+    has_norms = True
+
+    def predict(self, state: Any, code: PyTree, z: jax.Array) -> tuple[jax.Array, PyTree]:
+        """Values θ·z (K, R, P) on features (P, M); and the features and values themselves."""
+        P, K, R, M = state.weights.shape
+        if K * R == 1:  # one model a kernel: no matrices to multiply
+            values = dots(state.weights[:, 0, 0], z)[None, None]
+        else:
+            of_kernel, batch, highest = ((2,), (1,)), ((0,), (0,)), jax.lax.Precision.HIGHEST
+            flat = state.weights.reshape(P, K * R, M)
+            flat = jax.lax.dot_general(flat, z, (of_kernel, batch), precision=highest)
+            values = jnp.moveaxis(flat.reshape(P, K, R), 0, -1)
+        return values, (z, values)
+
+    def squared_norms(self, state: Any) -> jax.Array:
+        """|θ|² (K, R, P)."""
+        return jnp.moveaxis(jnp.sum(jnp.square(state.weights), axis=-1), 0, -1)
+
+
+def beside_weights(a: jax.Array) -> jax.Array:
+    """Numbers of models (K, R, P) as they stand beside weights, (P, K, R, 1)."""
+    return jnp.moveaxis(a, -1, 0)[..., None]

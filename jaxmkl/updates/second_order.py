@@ -304,10 +304,12 @@ class RLS(Rule):
         jitter: jax.Array,
         learned: jax.Array,
         full: Any,
+        due: jax.Array,
     ) -> jax.Array:
         """(S - Σ_s h_s h_s') / discount + jitter I, after rows h (..., period, M), if it is full.
 
-        The jitter is added where anything was learned; the rows are zeros unless full.
+        The jitter is added where anything was learned; the rows are zeros unless full. The result
+        is made symmetric if that is ``due``.
         """
         scale = 1.0 / jnp.where(full, discount, 1.0)[..., None, None]
         downdate = jnp.matmul(jnp.swapaxes(rows, -1, -2), rows, precision=_HIGHEST)
@@ -316,15 +318,13 @@ class RLS(Rule):
         # added to those entries alone: a pass over S with a unit matrix takes three times as long
         where: Any = {"unique_indices": True, "indices_are_sorted": True}
         S = scale * (covariance - downdate)
-        return S.at[diagonal].add(jitter, mode="promise_in_bounds", **where)
+        S = S.at[diagonal].add(jitter, mode="promise_in_bounds", **where)
+        return jax.lax.cond(due, lambda S: (S + jnp.swapaxes(S, -1, -2)) / 2, lambda S: S, S)
 
     def gradients(self, state: RLSState, round: jax.Array, z: jax.Array) -> jax.Array:
         """θ with all that is pending."""
         rows = jnp.matmul(state.factor, state.gains, precision=_HIGHEST)
-        return self._unscaled(state.weights + _change(state, rows))
-
-    def _unscaled(self, weights: jax.Array) -> jax.Array:
-        """Weights of features z, from those (K, R, P, M) of z/sqrt(λ)."""
+        weights = state.weights + _change(state, rows)  # of features z/sqrt(λ)
         regularization = jnp.atleast_1d(jnp.asarray(self.regularization, weights.dtype))
         return weights * jax.lax.rsqrt(regularization)[None, :, None, None]
 
@@ -386,10 +386,10 @@ class RLS(Rule):
         factor = jnp.where(full, state.factor, 0.0)
         learned = jnp.any(full & state.learned, axis=-1)
         rows = jnp.matmul(factor, state.gains, precision=_HIGHEST)
-        covariance = self.taken_in(state.covariance, state.discount, rows, jitter, learned, full)
+        pending = rows, jitter, learned, full, due
         return state._replace(
             weights=state.weights + _change(state, rows),
-            covariance=symmetric_if(due, covariance),
+            covariance=self.taken_in(state.covariance, state.discount, *pending),
             table=jnp.where(full, 0.0, state.table),
             discount=jnp.where(full, 1.0, state.discount),
         )
@@ -455,11 +455,6 @@ def _inverse(matrices: jax.Array, least: jax.Array | None = None) -> jax.Array:
         return jax.lax.while_loop(is_open, again, (jnp.zeros((), jnp.int32), least, none))[2]
 
     return jax.lax.map(one, (flat, least.reshape(-1))).reshape(matrices.shape)
-
-
-def symmetric_if(due: jax.Array, S: jax.Array) -> jax.Array:
-    """S (..., M, M), made symmetric if that is due."""
-    return jax.lax.cond(due, lambda S: (S + jnp.swapaxes(S, -1, -2)) / 2, lambda S: S, S)
 
 
 def _merged(gains: jax.Array, new: jax.Array, start: jax.Array, fresh: jax.Array) -> jax.Array:
