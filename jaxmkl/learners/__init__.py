@@ -1,6 +1,6 @@
 """Learners of their own kind, which are not composed of banks: moving kernels, many tasks."""
 
-from jaxmkl.learners import aligned, gaussians, moving, multitask, own_kernels, sketch
+from jaxmkl.learners import aligned, moving, multitask, own_kernels, sketch
 from jaxmkl.learners.aligned import Aligned
 from jaxmkl.learners.moving import MovingKernel
 from jaxmkl.learners.multitask import MultiTask
@@ -14,7 +14,6 @@ __all__ = [
     "MultiTask",
     "OwnKernels",
     "aligned",
-    "gaussians",
     "moving",
     "multitask",
     "own_kernels",

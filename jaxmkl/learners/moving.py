@@ -120,26 +120,16 @@ class MovingKernel(Algorithm):
     def _descended(
         self,
         state: PyTree,
-        output: Callable,
+        derivative: Callable[[PyTree], PyTree],
         at: PyTree,
         slope: jax.Array,
         wanted: jax.Array,
-        derivative: Callable = jax.grad,
     ) -> PyTree:
-        """The state with its kernel a step down L' ∂output/∂θ at ``at``, if wanted."""
-        gradient = jax.tree.map(lambda g: slope * g, derivative(output)(at))
-        before = state.coordinates, state.optimizer
-        after = self._moved(gradient, *before, state.round)
-        coordinates, optimizer = optax.tree.where(wanted, after, before)
-        return state.replace(coordinates=coordinates, optimizer=optimizer)
+        """The state with its kernel a step down L' ∂output/∂θ at ``at``, inside the space.
 
-    def _moved(
-        self, gradient: PyTree, at: PyTree, optimizer: PyTree, round: jax.Array
-    ) -> tuple[PyTree, PyTree]:
-        """The coordinates after a step from ``at``, inside the space, and the optimizer's state.
-
-        Derivatives of examples at the bound of inputs may overflow: what is not finite of a step
-        is no step, and what is not finite of the state stays as it was.
+        It stays as it was unless that is wanted. Derivatives of examples at the bound of inputs
+        may overflow: what is not finite of a step is no step, and what is not finite of the
+        optimizer's state stays as it was.
         """
 
         def taken(coordinate: jax.Array, step: jax.Array) -> jax.Array:
@@ -149,9 +139,15 @@ class MovingKernel(Algorithm):
             floating = jnp.issubdtype(new.dtype, jnp.floating)
             return jnp.where(jnp.isfinite(new), new, old) if floating else new
 
-        step, after = self.optimizer.update(gradient, optimizer, at, round)
-        at = self.space.clip(jax.tree.map(taken, at, step))
-        return at, jax.tree.map(kept, after, optimizer)
+        gradient = jax.tree.map(lambda g: slope * g, derivative(at))
+        step, after = self.optimizer.update(
+            gradient, state.optimizer, state.coordinates, state.round
+        )
+        after = jax.tree.map(kept, after, state.optimizer)
+        moved = self.space.clip(jax.tree.map(taken, state.coordinates, step)), after
+        before = state.coordinates, state.optimizer
+        coordinates, optimizer = optax.tree.where(wanted, moved, before)
+        return state.replace(coordinates=coordinates, optimizer=optimizer)
 
     def info(self, state: PyTree) -> MovingInfo:
         dtype, rounds = self.dtype(state), jnp.maximum(state.round, 1)

@@ -39,7 +39,13 @@ the dictionary, all predictions come first, Σ⁰ takes all updated tasks in, an
 
 The step on μ⁰ with the hinge is as published, and is not clipped: ε must not be small. That of the
 squared hinge is ours (the paper has none): the minimizer of |μ - μ⁰|² by the new Σ⁰ and 1/ε of the
-squared hinges. Covariances are kept by their factors: see :mod:`jaxmkl.learners.gaussians`.
+squared hinges.
+
+**Precision.** Only factors S with Σ = S S' are kept, so that Σ is symmetric and positive whatever
+the rounding; updates of Σ itself lose that in single precision. As Potter (1963) did, in Bierman
+(1977), Factorization methods for discrete sequential estimation,
+
+    S <- S - c/(1 + sqrt(λ c)) S f f',     f = S'φ,  c = 1/(λ + |f|²)
 
 The paper's learner is ``multitask(loss="hinge", components="both")``, with full information or
 with h. The defaults, the squared hinge with steps on every loss and the mixture, err less and rank
@@ -69,7 +75,7 @@ from jaxmkl._types import AnyArray, Inputs, Number
 from jaxmkl.features.dictionary import DictionaryCode, DictionaryState, Offer, SampledDictionary
 from jaxmkl.kernels import Gaussian, Kernel
 from jaxmkl.learners import task_rounds
-from jaxmkl.learners.gaussians import MARGIN_LOSSES, step_of_one
+from jaxmkl.learners.task_rounds import Met
 from jaxmkl.query import All, Forecast, Query
 
 
@@ -130,18 +136,9 @@ class MultiTaskAux(NamedTuple):
     forecast: Forecast
     offer: Offer
     """The change that the example makes to the dictionary."""
-    gaussians: jax.Array
-    """The E of the G, as they are if that restarts them (E, D, D + C)."""
-    products: jax.Array
-    """S'φ, μ·φ and ν·φ side by side (E, D + C)."""
-    towards: jax.Array
-    """Σφ (E, D)."""
-    spread: jax.Array
-    """φ'Σφ (E,)."""
-    values: list[jax.Array]
-    """Those of the predictions: of the sum, of the task alone, and of all as one."""
-    variances: list[jax.Array]
-    """Theirs."""
+    met: Met
+    """The E of the G, as they are if that restarts them, with predictions of the sum, of the task
+    alone, and of all as one."""
 
 
 @pytree.dataclass
@@ -166,7 +163,7 @@ class MultiTask(Algorithm):
     noise: Number = pytree.positive(default=1.0)
     inertia: Number = pytree.positive(default=1.0)
     rate: Number = pytree.nonnegative(default=0.5)
-    loss: str = pytree.choice(*MARGIN_LOSSES, default="squared_hinge")
+    loss: str = pytree.choice("hinge", "squared_hinge", default="squared_hinge")
     components: str = pytree.choice("mixed", "both", "local", "global", default="mixed")
     update_on: str = pytree.choice("mistake", "unsure", "margin", default="margin")
     covariance: str = pytree.choice("updated", "queried", "always", default="updated")
@@ -279,8 +276,8 @@ class MultiTask(Algorithm):
             variances += of_each[::-1]
         value, variance = self.mixture(state, values, variances)
         forecast = Forecast.of_one(value, variance=variance)
-        aux = forecast, offer, gaussians, products, towards, spread, values, variances
-        return forecast, MultiTaskAux(*aux)
+        met = Met(gaussians, products, towards, spread, values, variances)
+        return forecast, MultiTaskAux(forecast, offer, met)
 
     def _involved(self, task: jax.Array) -> list[Any]:
         """Which of the G Gaussians have a say on an example of a task."""
@@ -332,34 +329,49 @@ class MultiTask(Algorithm):
         moved = self.learns_from(forecast.value, variance, y, learns)[1]
         return {"updated": moved, "queried": learns, "always": seen}[self.covariance]
 
+    def met(
+        self, of: Met, y: jax.Array, learns: jax.Array, shrunk: jax.Array, overall: bool
+    ) -> tuple[jax.Array, jax.Array]:
+        """Gaussians (E, D, D + C) after their examples, and which of them changed (E,).
+
+        Labels ``y``, whether they are there to learn from and whether covariances shrink are
+        numbers, or (E, 1) where each has an example of its own. ``overall`` says whether the first
+        is the Gaussian of all tasks.
+        """
+        noise, inertia = (jnp.asarray(v, y.dtype) for v in (self.noise, self.inertia))
+        spread = of.spread[:, None]
+        c = 1.0 / (noise + spread)
+        left = jnp.where(shrunk, noise * c, 1.0)  # of Σφ, where Σ shrinks
+        # by column: S, which changes along f = S'φ; then μ, which learns from the sum, and ν
+        D, columns = self.dictionary.size, np.arange(of.products.shape[1])
+        values, variances = jnp.where(columns == D, of.values[0], of.products), spread
+        if self.update_on == "unsure":
+            variances = jnp.where(columns == D, of.variances[0], spread)
+        hinge, moved = self.learns_from(values, variances, y, learns)
+        after = left * spread  # φ'Σφ with the new Σ
+        if self.loss == "squared_hinge":
+            steps = hinge / (inertia + after)
+        else:
+            steps = jnp.minimum(0.5 / inertia, hinge / jnp.where(after > 0, after, 1.0))
+            if overall:
+                steps = jnp.where(np.arange(len(steps))[:, None] == 0, 0.5 / inertia, steps)
+        narrowing = -c / (1.0 + jnp.sqrt(noise * c)) * of.products
+        # the columns of S and the means all move along Σφ, each by a number of its own
+        by = jnp.where(columns < D, narrowing, steps * y * left)
+        when = jnp.where(columns < D, shrunk, moved)
+        moved_on = of.gaussians + of.towards[:, :, None] * by[:, None, :]
+        return jnp.where(when[:, None, :], moved_on, of.gaussians), jnp.any(when, axis=1)
+
     def update_own(
         self, state: MultiTaskState, code: MultiTaskCode, aux: MultiTaskAux, feedback: Feedback
     ) -> MultiTaskState:
         """The dictionary takes part in every round; the Gaussians learn if there is a label."""
         y, learns, seen, _ = feedback[:4]
         shrunk = self.shrinks(aux.forecast, y, learns, seen)
-        noise, inertia = (jnp.asarray(v, y.dtype) for v in (self.noise, self.inertia))
-        c, spread = 1.0 / (noise + aux.spread)[:, None], aux.spread[:, None]
-        left = jnp.where(shrunk, noise * c, 1.0)
-        # by column: f = S'φ, then μ, which learns from the sum, and ν
-        D, columns = self.dictionary.size, np.arange(aux.products.shape[1])
-        values = jnp.where(columns == D, aux.values[0], aux.products)
-        variances = spread
-        if self.update_on == "unsure":
-            variances = jnp.where(columns == D, aux.variances[0], spread)
-        hinge, moved = self.learns_from(values, variances, y, learns)
-        steps = step_of_one(self.loss, hinge, left * spread, inertia)
-        if self.has_overall and self.loss == "hinge":
-            steps = jnp.where(np.arange(len(steps))[:, None] == 0, 0.5 / inertia, steps)
-        narrowing = -c / (1.0 + jnp.sqrt(noise * c)) * aux.products
-        by = jnp.where(columns < D, narrowing, steps * y * left)
-        when = jnp.where(columns < D, shrunk, moved)
-        after = aux.gaussians + aux.towards[:, :, None] * by[:, None, :]
-        after = jnp.where(when[:, None, :], after, aux.gaussians)
-
+        after, changed = self.met(aux.met, y, learns, shrunk, self.has_overall)
         which, gaussians, stale = self._involved(code.task), state.gaussians, state.stale
         if self.growth == "restart":
-            changed, stale = jnp.any(when, axis=1), stale | (aux.offer.added & seen)
+            stale = stale | (aux.offer.added & seen)
             for e, i in enumerate(which):
                 after = after.at[e].set(jnp.where(changed[e], after[e], gaussians[i]))
                 stale = stale.at[i].set(stale[i] & ~changed[e])
@@ -372,7 +384,7 @@ class MultiTask(Algorithm):
         return state.replace(
             dictionary=self.dictionary.update(*of_one),
             gaussians=gaussians,
-            log_weights=self.weighed(state, aux.values, y, learns),
+            log_weights=self.weighed(state, aux.met.values, y, learns),
             stale=stale,
         )
 

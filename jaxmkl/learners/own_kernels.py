@@ -86,7 +86,8 @@ class OwnKernels(MovingKernel):
             kernel = self._kernel(coordinates, x, state.rows[newest])
             return state.weights[newest] * kernel.plain()
 
-        state = self._descended(state, output, take(state.own, newest), slope, wanted)
+        at = take(state.own, newest)
+        state = self._descended(state, jax.grad(output), at, slope, wanted)
         place = jnp.where(wanted, state.came % M, M)
 
         def placed(old: jax.Array, new: jax.Array) -> jax.Array:

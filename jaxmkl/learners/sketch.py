@@ -35,7 +35,7 @@ References:
 """
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
 from itertools import combinations
 from typing import Any
 
@@ -118,16 +118,19 @@ class HypothesisSketch(MovingKernel):
         slope, fresh, wanted = self._step(value, feedback)
         full = state.number >= B
 
+        # 1. whether x comes into the basis, in place of which one, or how others compensate
         drawn = draw_places(values, places < state.number, noise)
         alpha, share = self._projection(state, x, drawn)
         replaces = full & (share > jnp.asarray(self.threshold, w.dtype))
         victim = self._victim(state)
         if self.gradients == "sketches":
+            # f^b: x has the weight of the one that it replaces
             own = self.space.values(state.coordinates, x, x[None, :])
             new = replaces & (places == victim)
             of_basis = jax.tree.map(lambda a, b: jnp.where(new, a, b), own, values)
             _, fresh, _ = self._step(of_basis.weighted_sum(w).value(), feedback)
             wanted = wanted & jnp.isfinite(fresh)
+        # 2. the weights; a place B is none
         changed = wanted & (replaces | ~full)
         place = jnp.where(changed, jnp.where(full, victim, state.number), B)
         compensated = jnp.where(wanted & full & ~replaces, drawn, B)
@@ -137,21 +140,29 @@ class HypothesisSketch(MovingKernel):
         comes = places == place
         w = jnp.where(comes, fresh, w)
 
+        # 3. the kernel, by the new weights and the new basis
         rows = state.rows.at[place].set(x, mode="drop")
-        at_x = partial(self.space.values, x=x, rows=rows)
-
-        def output(coordinates: PyTree) -> jax.Array:
-            """The new hypothesis at x, by its kernel."""
-            return at_x(coordinates).weighted_sum(w).value()
-
-        if self.gradients == "sketches":
-            slope = self.loss.slope(output(state.coordinates), feedback.y)
         if exponent is not None:  # where the kernel moves, the others were there before
             own = self.space.values(state.coordinates, x, x[None, :])
             exponent = jnp.minimum(exponent, jax.lax.stop_gradient(own.exponent[0]))
-        derivative = partial(_slope_forward, at_x=at_x, weights=w, exponent=exponent)
-        of_step = output, state.coordinates, slope, changed
-        state = self._descended(state, *of_step, derivative=derivative)
+
+        def terms(coordinates: PyTree) -> jax.Array:
+            """Those of the new hypothesis at x, by its kernel, times exp(exponent)."""
+            values = self.space.values(coordinates, x, rows)
+            return jnp.where(w != 0, w * values.times_exp(exponent), 0.0)
+
+        def total(terms: jax.Array) -> jax.Array:
+            return Scaled(terms, exponent).value()
+
+        def output(coordinates: PyTree) -> jax.Array:
+            return total(jnp.sum(terms(coordinates)))
+
+        if self.gradients == "sketches":
+            slope = self.loss.slope(output(state.coordinates), feedback.y)
+        derivative = jax.grad(output)
+        if sum(leaf.size for leaf in jax.tree.leaves(state.coordinates)) == 1:
+            derivative = partial(_derivative_of_sum, total, terms)
+        state = self._descended(state, derivative, state.coordinates, slope, changed)
         return state.replace(
             zeros=state.zeros + (feedback.seen & (value == 0)).astype(jnp.int32),
             rows=rows,
@@ -203,9 +214,7 @@ def _by_rotations(among: jax.Array, values: jax.Array, cutoff: float) -> jax.Arr
     """
     s, sweeps = len(values), _SWEEPS[values.dtype.itemsize]
     # of the order of 1, or squares may overflow
-    largest = among[0, 0]
-    for i in range(1, s):
-        largest = jnp.maximum(largest, among[i, i])
+    largest = reduce(jnp.maximum, [among[i, i] for i in range(s)])
     scale = 1.0 / jnp.where(largest > 0, largest, 1.0)
     a = {(i, j): scale * among[i, j] for i in range(s) for j in range(i, s)}
     v, rotations = [scale * value for value in values], []
@@ -225,9 +234,7 @@ def _by_rotations(among: jax.Array, values: jax.Array, cutoff: float) -> jax.Arr
             a[ip], a[iq] = cos * a[ip] - sin * a[iq], sin * a[ip] + cos * a[iq]
         v[p], v[q] = cos * v[p] - sin * v[q], sin * v[p] + cos * v[q]
         rotations.append((p, q, cos, sin))
-    largest = a[0, 0]
-    for i in range(1, s):
-        largest = jnp.maximum(largest, a[i, i])
+    largest = reduce(jnp.maximum, [a[i, i] for i in range(s)])
     for i in range(s):
         counts = a[i, i] > cutoff * largest
         v[i] = jnp.where(counts, v[i] / jnp.where(counts, a[i, i], 1.0), 0.0)
@@ -236,30 +243,12 @@ def _by_rotations(among: jax.Array, values: jax.Array, cutoff: float) -> jax.Arr
     return jnp.stack(v)
 
 
-def _slope_forward(
-    output: Callable, at_x: Callable, weights: jax.Array, exponent: jax.Array | None
-) -> Callable:
-    """The derivative as ``jax.grad`` has it; by a single number forward, in one pass.
-
-    ``output`` is the sum, by the ``weights``, of the values ``at_x`` (B,), no exponent of which is
-    below ``exponent``; None where they have none.
-    """
-
-    def slope(coordinates: PyTree) -> PyTree:
-        if sum(leaf.size for leaf in jax.tree.leaves(coordinates)) != 1:
-            return jax.grad(output)(coordinates)
-
-        def terms(coordinates: PyTree) -> jax.Array:
-            values = at_x(coordinates)
-            return jnp.where(weights != 0, weights * values.times_exp(exponent), 0.0)
-
-        ones = jax.tree.map(jnp.ones_like, coordinates)
-        both = jnp.stack(jax.jvp(terms, (coordinates,), (ones,)))
-        total, moved = jnp.sum(both, axis=1)
-        _, found = jax.jvp(lambda total: Scaled(total, exponent).value(), (total,), (moved,))
-        return jax.tree.map(lambda leaf: jnp.full_like(leaf, found), coordinates)
-
-    return slope
+def _derivative_of_sum(of_sum: Callable, terms: Callable, at: PyTree) -> PyTree:
+    """The derivative of ``of_sum(sum(terms(at)))`` by a single number, forward in one pass."""
+    ones = jax.tree.map(jnp.ones_like, at)
+    total, moved = jnp.sum(jnp.stack(jax.jvp(terms, (at,), (ones,))), axis=1)
+    found = jax.jvp(of_sum, (total,), (moved,))[1]
+    return jax.tree.map(lambda leaf: jnp.full_like(leaf, found), at)
 
 
 def draw_places(values: Scaled, taken: jax.Array, uniform: jax.Array) -> jax.Array:

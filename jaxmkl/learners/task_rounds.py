@@ -1,9 +1,11 @@
 """Rounds on one example of each task at once: :meth:`jaxmkl.learners.MultiTask.round`."""
 
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.scipy.linalg import solve
 
 from jaxmkl._blocks import count_on, einsum
 from jaxmkl._feedback import Feedback
@@ -11,8 +13,27 @@ from jaxmkl._learner import Output
 from jaxmkl._ranges import reported
 from jaxmkl._types import PyTree
 from jaxmkl.features.dictionary import DictionaryState
-from jaxmkl.learners.gaussians import moved_by_all, narrowed, narrowed_by_all, step_of_one, times
 from jaxmkl.query import Forecast
+
+# the product of two matrices, or of a matrix and a vector
+_times = partial(jnp.dot, precision=jax.lax.Precision.HIGHEST)
+
+
+class Met(NamedTuple):
+    """E Gaussians that meet the same example, or one each, and the predictions for these."""
+
+    gaussians: jax.Array
+    """S and C means, side by side (E, D, D + C)."""
+    products: jax.Array
+    """S'φ, and φ·μ of each mean, side by side (E, D + C)."""
+    towards: jax.Array
+    """Σφ (E, D)."""
+    spread: jax.Array
+    """φ'Σφ (E,)."""
+    values: list[jax.Array]
+    """Those of the predictions, each a number or (E, 1)."""
+    variances: list[jax.Array]
+    """Theirs."""
 
 
 def played(
@@ -56,15 +77,26 @@ def played(
     output = Output(said, loss, asked, info, variance)
 
     y = jnp.where(learns, y, 0.0)
-    shrunk = learner.shrinks(forecasts, y, learns, usable)
-    wanted = [learner.learns_from(f, v, y, learns) for f, v in zip(values, variances, strict=True)]
+    learned = y, learns, learner.shrinks(forecasts, y, learns, usable)
+    met = []
+    if learner.has_overall:
+        by = values[::2], variances[::2]
+        met.append(_of_all(learner, gaussians[0], phi, *by, *learned)[None])
+    if learner.has_local:
+        # as in a round on one example, for each task with its own
+        own = gaussians[int(learner.has_overall) :]
+        towards = einsum("kij,kj->ki", own[:, :, :D], of_each[:, :D])
+        given = values[:1], variances[:1], learned
+        f, v, labels = ([number[:, None] for number in each] for each in given)
+        of = Met(own, of_each, towards, spreads[1], f, v)
+        met.append(learner.met(of, *labels, False)[0])
     after = state.replace(
         round=count_on(state.round, jnp.any(present)),
         invalid=state.invalid + jnp.sum(present & ~counted, dtype=jnp.int32),
         nonfinite=state.nonfinite + jnp.sum(diverging, dtype=jnp.int32),
         query=query,
         dictionary=dictionary,
-        gaussians=_moved(learner, gaussians, phi, of_each[:, :D], y, wanted, shrunk),
+        gaussians=jnp.concatenate(met),
         log_weights=learner.weighed(state, values, y, learns),
         stale=jnp.zeros_like(state.stale),
     )
@@ -74,7 +106,7 @@ def played(
 def _of_tasks(learner: Any, phi: jax.Array, gaussians: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Products (K, D + C) of examples with the Gaussian of all, and with each's; 0 without."""
     none = jnp.zeros((len(phi), gaussians.shape[2]), phi.dtype)
-    of_all = times(phi, gaussians[0]) if learner.has_overall else none
+    of_all = _times(phi, gaussians[0]) if learner.has_overall else none
     if not learner.has_local:
         return of_all, none
     return of_all, einsum("ki,kij->kj", phi, gaussians[int(learner.has_overall) :])
@@ -124,39 +156,41 @@ def _asked(
     return query, answers
 
 
-def _moved(
+def _of_all(
     learner: Any,
-    gaussians: jax.Array,
+    gaussian: jax.Array,
     phi: jax.Array,
-    along: jax.Array,
+    values: list[jax.Array],
+    variances: list[jax.Array],
     y: jax.Array,
-    wanted: list[tuple[jax.Array, jax.Array]],
+    learns: jax.Array,
     shrunk: jax.Array,
 ) -> jax.Array:
-    """The Gaussians (G, D, D + C) after a round's labels, that of all tasks and those of each.
+    """The Gaussian of all tasks (D, D + C) after the examples φ (K, D) of a round.
 
-    Args:
-      along: S'φ of each task's own (K, D).
-      wanted: hinges, and whether there is to be a step, (K,) each, of the sum, and of a mixture
-        also of each alone and of all as one.
-      shrunk: whether covariances shrink (K,).
+    Σ takes them in one after the other, and then each mean all of them at once.
     """
-    D, own = phi.shape[1], int(learner.has_overall)
+    D = phi.shape[1]
     noise, inertia = (jnp.asarray(v, y.dtype) for v in (learner.noise, learner.inertia))
-    roots, means = gaussians[..., :D], gaussians[..., D:]
-    new_roots, moves = [], []
-    if learner.has_overall:
-        root = narrowed_by_all(roots[0], phi, shrunk, noise)
-        each = [moved_by_all(root, phi, y, *by, learner.loss, inertia) for by in wanted[::2]]
-        new_roots.append(root[None])
-        moves.append(jnp.stack(each, axis=1)[None])
-    if learner.has_local:
-        of_each = jax.vmap(narrowed, in_axes=(0, 0, None, 0))
-        narrow, towards, spread = of_each(roots[own:], along, noise, shrunk)
-        new_roots.append(jnp.where(shrunk[:, None, None], narrow, roots[own:]))
-        each = []
-        for hinge, moved in wanted[:2]:
-            step = step_of_one(learner.loss, hinge, spread, inertia) * y
-            each.append(jnp.where(moved, step, 0.0)[:, None] * towards)
-        moves.append(jnp.stack(each, axis=2))
-    return jnp.concatenate([jnp.concatenate(new_roots), means + jnp.concatenate(moves)], axis=2)
+
+    def narrowed(root: jax.Array, example: tuple) -> tuple[jax.Array, None]:
+        phi, when = example
+        along = _times(phi, root)
+        c = 1.0 / (noise + jnp.sum(along**2))
+        towards = c / (1.0 + jnp.sqrt(noise * c)) * _times(root, along)
+        return jnp.where(when, root - towards[:, None] * along[None, :], root), None
+
+    root, _ = jax.lax.scan(narrowed, gaussian[:, :D], (phi, shrunk))
+    means = []
+    for mean, value, variance in zip(gaussian[:, D:].T, values, variances, strict=True):
+        hinge, moved = learner.learns_from(value, variance, y, learns)
+        W = _times(
+            jnp.where(moved, y, 0.0)[:, None] * phi, root
+        )  # rows y S'φ, for W'S in the text
+        if learner.loss == "squared_hinge":
+            inner = _times(W, W.T) + inertia * jnp.eye(len(y), dtype=y.dtype)
+            total = _times(solve(inner, jnp.where(moved, hinge, 0.0), assume_a="pos"), W)
+        else:
+            total = jnp.sum(W, axis=0) * (0.5 / inertia)
+        means.append(mean + _times(root, total))
+    return jnp.concatenate([root, jnp.stack(means, axis=1)], axis=1)
