@@ -28,13 +28,15 @@
 - ``expert_mkl`` starts in a third of the time. Other lengths and numbers of seeds compile nothing,
   and :func:`jaxmkl.compile_cache` keeps programs (:mod:`jaxmkl.guide.compiling`).
 - GPUs begin about half as many kernels a round. JAX 0.12 works.
+- A ``step`` copies nothing that stays as it was, and ``import jaxmkl`` loads neither tables nor the
+  command.
 
 **Warnings and refusals**
 
 - Drivers warn of learners that run away with finite numbers (``state.nonfinite``), kernel values
   that overflow, targets and inputs that tell nothing, heavy tails, and predictions that err more
   than the mean of the labels; ``MKLClassifier`` of rows that are sorted by class.
-- A learner warns where it is made of step sizes that cannot converge.
+- A learner warns where it is made of step sizes that cannot converge. Warnings name your own line.
 - Refused are masked arrays, complex numbers, labels in words where a state is continued, widths
   (P, 1) for several inputs, 2^27 frequencies, and more than 1,000 classes in a table.
 
