@@ -28,7 +28,7 @@
 - ``expert_mkl`` starts in a third of the time. Other lengths and numbers of seeds compile nothing,
   and :func:`jaxmkl.compile_cache` keeps programs (:mod:`jaxmkl.guide.compiling`).
 - GPUs begin about half as many kernels a round. JAX 0.12 works.
-- A ``step`` copies nothing that stays as it was, and ``import jaxmkl`` loads neither tables nor the
+- A ``step`` copies nothing that stays as it was; ``import jaxmkl`` loads neither tables nor the
   command.
 
 **Warnings and refusals**
