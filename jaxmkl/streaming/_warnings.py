@@ -90,9 +90,10 @@ def _spans(
     if not columns.size:
         return np.zeros(0), ""
     least = input_least(dtype)
+    functions: tuple[Any, Any] = np.fmin, np.fmax
     for rows in columns[:64], columns:
         with np.errstate(over="ignore"):
-            ends = (function.reduce(rows) for function in (np.fmin, np.fmax))
+            ends = (function.reduce(rows) for function in functions)
             low, high = (np.asarray(found, dtype).astype(float) for found in ends)
         spans = high - low
         if np.all(spans >= max(least, 1e-300)):
