@@ -178,7 +178,9 @@ def _forwarding(traced: Any, name: str, options: dict[str, Any] | None) -> Calla
 
     def call(*leaves: Any) -> PyTree:
         made = program(*leaves)
-        home = made[0].sharding if made else None
+        # inside a trace of others, where all that is given is known, results are its own
+        known = made and not isinstance(made[0], jax.core.Tracer)
+        home = made[0].sharding if known else None
         found = [None if place is None else _at_home(leaves[place], home) for place in given]
         for at, one in zip(new, made, strict=True):
             found[at] = one

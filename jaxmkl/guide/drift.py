@@ -15,7 +15,8 @@ flips after 1,000 rounds, and the learner is least squares, which weigh the whol
 >>> y = sign * jnp.sin(2 * X[:, 0]) * X[:, 1]
 >>> def windows(learner, size=250):
 ...     state = learner.init(jax.random.key(1), num_inputs=2)
-...     return jaxmkl.run(learner, state, X, y)[1].loss.reshape(-1, size).mean(axis=1)
+...     _, losses = jaxmkl.run(learner, state, X, y, record=lambda output: output.loss)
+...     return losses.reshape(-1, size).mean(axis=1)
 >>> kernels = jaxmkl.Gaussian([0.5, 1.0, 2.0])
 >>> features = jaxmkl.features.FourierFeatures(30, scale="mean")
 >>> def learner(rules, top):
