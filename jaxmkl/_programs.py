@@ -151,7 +151,8 @@ def _options_to_compile_quickly() -> dict[str, Any] | None:
     if jax.default_backend() != "cpu":
         return None
     try:
-        jax.jit(lambda: np.float32(0), compiler_options=_QUICKLY)()
+        with jax.ensure_compile_time_eval():  # for we may be inside a trace
+            jax.jit(lambda: np.float32(0), compiler_options=_QUICKLY)()
     except jax.errors.JaxRuntimeError:
         return None
     return _QUICKLY
@@ -171,13 +172,15 @@ def _forwarding(traced: Any, name: str, options: dict[str, Any] | None) -> Calla
         return [one for one, place in zip(whole(*leaves), given, strict=True) if place is None]
 
     rest.__name__ = name  # for jax.log_compiles
-    program = jax.jit(rest, compiler_options=options)
+    program, usual = jax.jit(rest, compiler_options=options), jax.jit(rest)
     structure = jax.tree.structure(traced.out_info)
 
     new = [at for at, place in enumerate(given) if place is None]
 
     def call(*leaves: Any) -> PyTree:
-        made = program(*leaves)
+        # options are for programs of their own, not for a part of another one
+        traced = options is not None and isinstance(jnp.zeros(()), jax.core.Tracer)
+        made = (usual if traced else program)(*leaves)
         # inside a trace of others, where all that is given is known, results are its own
         known = made and not isinstance(made[0], jax.core.Tracer)
         home = made[0].sharding if known else None

@@ -136,6 +136,18 @@ def test_a_program_is_that_of_the_precision_it_is_called_in():
     assert program.num_programs() == 2
 
 
+def test_programs_that_are_compiled_quickly_may_be_parts_of_others():
+    """A trace that closes over all that a program is given."""
+    _programs._options_to_compile_quickly.cache_clear()
+    program, state = Kept(lambda state: (state, state["a"] + 1), quickly=0), {"a": jnp.ones(3)}
+    for _ in range(2):
+        kept, new = jax.jit(lambda: program(state))()
+        chex.assert_trees_all_equal(kept, state)
+        assert new.tolist() == [2, 2, 2]
+        assert program(state)[1].tolist() == [2, 2, 2]
+    assert jax.eval_shape(lambda: program(state)[1]).shape == (3,)
+
+
 def test_errors_are_kept_by_nobody():
     wrong, shapes = traced(lambda x: x + jnp.ones((2, 3))[0])
     for _ in range(2):
