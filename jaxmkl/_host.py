@@ -39,7 +39,7 @@ class Evaluated:
     def __call__(self, *leaves: Any) -> Any:
         homes = {leaf.sharding for leaf in leaves if getattr(leaf, "committed", False)}
         spread = any(len(home.device_set) > 1 for home in homes) or len(homes) > 1
-        if spread or _is_inside_a_trace() or not all(map(_readable, leaves)):
+        if spread or is_inside_a_trace() or not all(map(_readable, leaves)):
             return self._jitted(*leaves)
         program = self._program
         if program is None:
@@ -53,7 +53,7 @@ class Evaluated:
         return jax.tree.unflatten(self._structure, jax.device_put(arrays, next(iter(homes), None)))
 
 
-def _is_inside_a_trace() -> bool:
+def is_inside_a_trace() -> bool:
     """Whether what is worked out now becomes part of a program, as by ``jax.eval_shape``."""
     return isinstance(jax.lax.full((), 0), jax.core.Tracer)
 

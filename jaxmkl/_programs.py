@@ -21,7 +21,7 @@ from jax.extend.core import Jaxpr, Var, jaxpr_as_fun, subjaxprs
 from jax.sharding import SingleDeviceSharding
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._host import Evaluated
+from jaxmkl._host import Evaluated, is_inside_a_trace
 from jaxmkl._types import PyTree
 
 _MAPS = Path("/proc/self/maps")
@@ -174,13 +174,12 @@ def _forwarding(traced: Any, name: str, options: dict[str, Any] | None) -> Calla
     rest.__name__ = name  # for jax.log_compiles
     program, usual = jax.jit(rest, compiler_options=options), jax.jit(rest)
     structure = jax.tree.structure(traced.out_info)
-
     new = [at for at, place in enumerate(given) if place is None]
 
     def call(*leaves: Any) -> PyTree:
         # options are for programs of their own, not for a part of another one
-        traced = options is not None and isinstance(jnp.zeros(()), jax.core.Tracer)
-        made = (usual if traced else program)(*leaves)
+        is_part = options is not None and is_inside_a_trace()
+        made = (usual if is_part else program)(*leaves)
         # inside a trace of others, where all that is given is known, results are its own
         known = made and not isinstance(made[0], jax.core.Tracer)
         home = made[0].sharding if known else None

@@ -33,6 +33,7 @@ from jaxmkl._checks import (
     unmasked,
 )
 from jaxmkl._devices import is_spread, on_accelerator, seen_whole, whole
+from jaxmkl._host import is_inside_a_trace
 from jaxmkl._learner import Learner, require_learner
 from jaxmkl._types import Inputs, Labels, PyTree
 from jaxmkl.labels import are_words, class_numbers, floats, given, labels, where_known
@@ -46,7 +47,7 @@ def is_tracer(*trees: PyTree) -> bool:
 
 def is_traced(*trees: PyTree) -> bool:
     """Whether we are inside a trace: some leaf is a tracer, or new arrays would be."""
-    return is_tracer(jnp.zeros(()), *trees)
+    return is_tracer(*trees) or is_inside_a_trace()
 
 
 def check_arguments(driver: str, learner: Any, state: PyTree) -> None:
