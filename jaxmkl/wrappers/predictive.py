@@ -165,7 +165,8 @@ class Predictive(OnBlocks):
             return _learned(own, features, found, jnp.where(known, y, found.mean), round, known)
 
         density = self._each(one, state.density, aux.features, aux.distribution, y)
-        inputs = state.inputs.after(code.x, not_refused(learned, value, asked, present))
+        usable = ~jnp.any(jnp.isnan(value))
+        inputs = state.inputs.after(code.x, not_refused(learned, usable, asked, present))
         return updated.replace(inputs=inputs, density=density), learned
 
     def close(self, state: PredictiveState, codes: PredictiveCode) -> PredictiveState:

@@ -15,7 +15,7 @@ from jaxmkl._learner import Learner, Prediction
 from jaxmkl._types import PyTree
 from jaxmkl.updates import RLS, Recursive
 from jaxmkl.wrappers._standard import Standard, columns_of
-from jaxmkl.wrappers.wrapper import OnBlocks, WrapperState, in_units
+from jaxmkl.wrappers.wrapper import OnBlocks, WrapperState, in_units, not_refused
 
 _HIGHEST = jax.lax.Precision.HIGHEST
 RULE = RLS(2.0)  # of the weights of the inputs
@@ -187,7 +187,7 @@ class Probabilities(OnBlocks):
         if state.on_inputs is None or code.passed is None:
             return updated, learned
         standard, models = state.on_inputs
-        counted = present & jnp.where(asked, learned, aux.usable)
+        counted = not_refused(learned, aux.usable, asked, present)
         p = jnp.exp(or_zero(known, aux.log_shares[2]))
         # a step of Newton as one of least squares: weighted by the second derivative
         root = jnp.sqrt(jnp.maximum(1.0 - jnp.sum(p * p), SHARP))

@@ -164,9 +164,9 @@ class OneByOne(Wrapper):
         return codes, *self.learner.predict_code(state.inner, take(codes, 0))
 
 
-def not_refused(learned: Array, value: Array, asked: Array, present: Array) -> Array:
-    """Whether an example was sound, by its prediction if its label was not asked for."""
-    return present & jnp.where(asked, learned, ~jnp.any(jnp.isnan(value)))
+def not_refused(learned: Array, usable: Array, asked: Array, present: Array) -> Array:
+    """Whether an example was sound: its label was learned, or not asked for and x is usable."""
+    return present & jnp.where(asked, learned, usable)
 
 
 def require_numbers(owner: Wrapper) -> None:
