@@ -1,6 +1,7 @@
 """Drivers say where predictions of numbers err more than the mean of the labels would."""
 
 import warnings
+from functools import partial
 
 import jax
 import numpy as np
@@ -9,6 +10,7 @@ import scipy.sparse
 
 import jaxmkl
 import jaxmkl.sklearn
+from tests.common.messages import messages
 
 SMALL_PROGRAMS = True
 T = 1500
@@ -40,12 +42,7 @@ def fit(X, y):
     jaxmkl.sklearn.MKLRegressor("raker", num_features=4).fit(X, y)
 
 
-def warned(driver, *examples):
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
-        driver(*examples)
-    assert all(one.filename == __file__ for one in found)
-    return [str(one.message) for one in found]
+warned = partial(messages, __file__)
 
 
 DRIVERS = [run, pytest.param(stream, marks=pytest.mark.slow)]

@@ -1,6 +1,6 @@
 """Warnings of inputs that tell nothing, and of inputs and targets whose squares vanish."""
 
-import warnings
+from functools import partial
 
 import jax
 import numpy as np
@@ -9,6 +9,7 @@ import scipy.sparse
 
 import jaxmkl
 import jaxmkl.sklearn
+from tests.common.messages import messages
 
 SMALL_PROGRAMS = True
 LEARNER = jaxmkl.scaled(
@@ -38,14 +39,7 @@ def stream(X, y=Y):
     return list(jaxmkl.stream(LEARNER, begin(), chunks))
 
 
-def warned(driver, *examples):
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
-        driver(*examples)
-    assert all(one.filename == __file__ for one in found)
-    return [str(one.message) for one in found]
-
-
+warned = partial(messages, __file__)
 SMALL = DRAWN * [1.0, 1e-19]
 DRIVERS = [run, stream, pytest.param(run_many, marks=pytest.mark.slow)]
 DRIVERS += [pytest.param(run_fleet, marks=pytest.mark.slow)]
@@ -95,7 +89,8 @@ def test_targets_by_their_columns_and_with_gaps():
 
 @pytest.mark.slow
 def test_an_estimator_warns_of_targets_in_the_line_that_fits_it():
-    (text,) = warned(jaxmkl.sklearn.MKLRegressor("raker", num_features=4).fit, DRAWN, 1e-30 * Y)
+    estimator = jaxmkl.sklearn.MKLRegressor("raker", num_features=4)
+    (text,) = warned(lambda: estimator.fit(DRAWN, 1e-30 * Y))
     assert "targets differ by at most" in text
 
 
