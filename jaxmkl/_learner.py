@@ -296,9 +296,8 @@ class Learner(abc.ABC):
     @compiled_round
     def update(self, state: PyTree, x: ArrayLike, y: ArrayLike) -> PyTree:
         """The next state after the label ``y`` of ``x`` arrived; compiled at the first call."""
-        return reported(
-            self, state, learned_late(self, state, state, x, self._label(state, y), True)
-        )
+        y = self._label(state, y)
+        return reported(self, state, learned_late(self, state, state, x, y, True))
 
     @compiled_round
     def skip(self, state: PyTree, x: Array) -> PyTree:

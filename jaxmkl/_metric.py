@@ -24,9 +24,9 @@ WIDE = 500  # inputs, beyond which a metric is diagonal: a full one takes D² nu
 _HIGHEST = jax.lax.Precision.HIGHEST
 
 
-def isotropic(shape: str, num_inputs: int, trace: float, dtype: DTypeLike) -> jax.Array:
-    """The metric that treats all inputs alike: (D,), or (D, D) if it is full and D ≤ 500."""
-    scales = jnp.full((num_inputs,), (trace / num_inputs) ** 0.5, dtype)
+def isotropic(shape: str, num_inputs: int, dtype: DTypeLike) -> jax.Array:
+    """The metric I/sqrt(D), of trace 1: (D,), or (D, D) if it is full and D ≤ 500."""
+    scales = jnp.full((num_inputs,), (1.0 / num_inputs) ** 0.5, dtype)
     return scales if shape == "diagonal" or num_inputs > WIDE else jnp.diag(scales)
 
 

@@ -21,8 +21,7 @@ two fields at once, check what a person passes and never meet a gradient or a pl
 
 import contextlib
 import dataclasses
-import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, NoReturn, TypeVar, dataclass_transform
 
@@ -326,29 +325,21 @@ def dataclass(cls: C) -> C:
     fields = dataclasses.fields(cls)
     meta = [field.name for field in fields if field.metadata.get("static")]
     data = [field.name for field in fields if field.name not in meta]
-    names, of_data, of_meta = data + meta, _getter(data), _getter(meta)
     keys = [jax.tree_util.GetAttrKey(name) for name in data]
 
-    def flatten(value: object) -> tuple[tuple, tuple]:
-        return of_data(value), of_meta(value)
+    def flatten(value: object) -> tuple[list, tuple]:
+        return [getattr(value, n) for n in data], tuple(getattr(value, n) for n in meta)
 
     def flatten_with_keys(value: object) -> tuple[list, tuple]:
         children, aux = flatten(value)
         return list(zip(keys, children, strict=True)), aux
 
     def unflatten(aux: tuple, children: Iterable[Any]) -> Any:
-        return from_fields(cls, dict(zip(names, (*children, *aux), strict=True)))
+        return from_fields(cls, dict(zip(data + meta, (*children, *aux), strict=True)))
 
     jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
     _REGISTERED[qualified_name(cls)] = cls
     return cls
-
-
-def _getter(names: Sequence[str]) -> Callable[[Any], tuple]:
-    """Make a function that gets these attributes of an object."""
-    if len(names) > 1:
-        return operator.attrgetter(*names)
-    return lambda value: tuple(getattr(value, name) for name in names)
 
 
 def check_fields(value: Any) -> None:

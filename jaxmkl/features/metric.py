@@ -88,7 +88,7 @@ class MetricFeatures(FeatureMap):
         self, key: jax.Array, kernels: Kernel, num_inputs: int, dtype: DTypeLike | None = None
     ) -> MetricFeaturesState:
         dtype = jax.dtypes.canonicalize_dtype(float if dtype is None else dtype)
-        metrics = tuple(isotropic(shape, num_inputs, 1.0, dtype) for shape in self.shapes)
+        metrics = tuple(isotropic(shape, num_inputs, dtype) for shape in self.shapes)
 
         def begun(key: jax.Array) -> PyTree:
             return self.features.init(key, kernels, num_inputs, dtype)

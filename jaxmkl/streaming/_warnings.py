@@ -218,10 +218,8 @@ def warned(
     Returns:
       Errors so far, or None if nothing is to be judged any more.
     """
-    y, squared = (
-        examples.y.seen,
-        any(isinstance(getattr(layer, "loss", None), Squared) for layer in layers(learner)),
-    )
+    y = examples.y.seen
+    squared = any(isinstance(getattr(layer, "loss", None), Squared) for layer in layers(learner))
     if y is None or not squared or not isinstance(recorded, Output):
         return None
     losses = recorded.loss
@@ -236,10 +234,9 @@ def warned(
     text += f"would, by squares over {errors.number} rows"
     columns = y if y.ndim == 2 else y[:, None]
     reasons = next(filter(None, map(_tails.of_target, columns.T)), []) + _of_inputs(examples.X)
-    reasons += [
-        "where inputs tell little, steps of a fixed size only add noise: take smaller ones"
-    ]
-    warn_outside(f"{text}; {'; '.join(reasons)} (jaxmkl.guide.troubleshooting)")
+    advice = "where inputs tell little, steps of a fixed size only add noise: take smaller ones"
+    text = "; ".join([text, *reasons, advice])
+    warn_outside(f"{text} (jaxmkl.guide.troubleshooting)")
     return None
 
 
