@@ -155,9 +155,9 @@ def refusal(arguments: Sequence[str]) -> str | None:
 def _given(arguments: Sequence[str], option: str) -> list[str]:
     """Return the names that follow an option, where it stands last."""
     text = ""
-    for word, after in zip(arguments, [*arguments[1:], ""], strict=True):
+    for i, word in enumerate(arguments):
         if word == option:
-            text = after
+            text = arguments[i + 1] if i + 1 < len(arguments) else ""
         elif word.startswith(f"{option}="):
             text = word.removeprefix(f"{option}=")
     return [name.strip() for name in text.split(",") if name.strip()]

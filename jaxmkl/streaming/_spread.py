@@ -29,7 +29,7 @@ class Room(NamedTuple):
     """Whether it is a CPU's cache, which what is seldom used may leave."""
 
 
-CACHE = Room(10 * 2**20, True)
+CACHE = Room(4 * 2**20, True)
 
 
 def room_in(memory: int) -> Room:

@@ -360,3 +360,8 @@ def test_no_experiment_writes_what_it_reads(line, said, data_folder, monkeypatch
     assert main(line) == 2
     assert capsys.readouterr().err.startswith(f"python -m experiments: {said}")
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("arguments", [[], ["amkl", "--datasets"], ["amkl", "--parts="]])
+def test_nothing_is_unknown_where_no_name_is_given(arguments):
+    assert names.refusal(arguments) is None
