@@ -8,7 +8,8 @@ composed learner. :mod:`jaxmkl.guide` has the guides. The rest lives in namespac
 - :mod:`jaxmkl.models`, :mod:`jaxmkl.features`, :mod:`jaxmkl.kernels`, :mod:`jaxmkl.losses`,
   :mod:`jaxmkl.optimizers`: what its models are made of; :mod:`jaxmkl.reservoir`: the examples
   that learned kernels look back at;
-- :mod:`jaxmkl.learners`: learners of their own kind;
+- :mod:`jaxmkl.learners`: learners of their own kind; :mod:`jaxmkl.abilities`: what only some parts
+  can do, as growth, merging and late labels;
 - :mod:`jaxmkl.recipes`: the published algorithms, with their formulas;
 - :mod:`jaxmkl.wrappers`: scaling, label budgets, late labels, intervals, ...;
 - :mod:`jaxmkl.streaming`: drivers, sparse inputs; :mod:`jaxmkl.merging`: shards of a stream;
@@ -31,6 +32,7 @@ if "jaxmkl" in {Path(word).stem for word in sys.orig_argv}:  # perhaps the comma
     from jaxmkl import _command  # noqa: F401 (before all others, as interrupts end it)
 
 from jaxmkl import (
+    abilities,
     aggregate,
     design,
     distributions,
@@ -112,6 +114,7 @@ __all__ = [
     "Prediction",
     "State",
     "__version__",
+    "abilities",
     "aggregate",
     "amkl",
     "amkl_aks",

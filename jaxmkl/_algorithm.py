@@ -18,6 +18,7 @@ from jax import Array
 from jax.typing import ArrayLike, DTypeLike
 
 from jaxmkl import _pytree as pytree
+from jaxmkl import abilities
 from jaxmkl._blocks import count_on, rounds_of
 from jaxmkl._checks import fingerprints, floating_dtype, require_key, usable_rows
 from jaxmkl._feedback import Feedback
@@ -59,8 +60,8 @@ class State:
     precision), as sums are whose kernel values overflow; or the prediction is more than 2^23 times
     as large as any label so far, where labels of classes have the size 1 and count for kernels
     with k(x, x) = 1 alone; or a classifier's model has a value four times as large as its steps
-    can make it (:meth:`Algorithm.reach`). And all rounds count of a learner that has a number out
-    of its declared range, as an optimiser may make one.
+    can make it (:func:`jaxmkl.abilities.reach`). And all rounds count of a learner that has a
+    number out of its declared range, as an optimiser may make one.
 
     Not seen are values below these bounds, however wrong they are, and finite values of a
     classifier's models whose kernels have other k(x, x) than 1, as polynomials and linear kernels:
@@ -160,15 +161,6 @@ class Algorithm(HasLoss, Learner):
         """The state after a block with these codes; rounds below ``state.round`` are over."""
         return state
 
-    def reach(self, rounds: Array) -> Array | None:
-        """How large values f_e of a classifier's models can be after so many rounds.
-
-        This is in exact arithmetic: values far beyond it are lost to rounding. It is a number or
-        (E,), infinite for models of which it is not known, and None where none is known.
-        ``rounds`` is a number, of the dtype wanted.
-        """
-        return None
-
     def loss_value(self, prediction: Array, y: Array) -> Array:
         """The loss of a prediction, the sum over its outputs."""
         loss = self.loss.value(prediction, y)
@@ -213,9 +205,6 @@ class Algorithm(HasLoss, Learner):
         first, second = jax.lax.top_k(forecast.value, 2)[0]
         return forecast._replace(margin=(first - second) / 2.0)
 
-    def await_label(self, state: PyTree, query: Array) -> PyTree:
-        return state.replace(query=self.query.await_label(state.query, query))
-
     def _judged(self, y: Array, seen: Array, asked: Array) -> tuple[Array, Array]:
         """Whether an example is learned from, and whether it is not refused."""
         known = jnp.all(jnp.isfinite(y))
@@ -234,7 +223,7 @@ class Algorithm(HasLoss, Learner):
         most: Array | float
         if self.task == "classification":
             most = RUNAWAY if self._unit else jnp.inf
-            reach = self.reach(since.astype(values.dtype))
+            reach = abilities.reach(self, since.astype(values.dtype))
         else:  # labels that were all 0 have no size
             largest = jnp.maximum(since, jnp.abs(y))
             most = jnp.where(largest > 0, RUNAWAY * largest, jnp.inf)
@@ -300,27 +289,6 @@ class Algorithm(HasLoss, Learner):
         )
         return after, learns
 
-    def advance_unjudged(
-        self, state: PyTree, code: Code, y: Array, present: ArrayLike = True
-    ) -> tuple[PyTree, PyTree]:
-        """Besides the loss, ``nonfinite`` is left for later."""
-        y, present = self._label(state, y), jnp.asarray(present)
-        prediction, aux = self.predict_code(state, code)
-        asked = prediction.query & present
-        after, learns = self.update_code(state, code, aux, y, asked, present)
-        output = self._output(state, prediction, None, asked)
-        left = output, aux[0].values, learns, self._since(state)
-        return after.replace(nonfinite=state.nonfinite), left
-
-    def judge(self, state: PyTree, left: PyTree, y: Array) -> tuple[PyTree, Output]:
-        outputs, values, learns, since = left
-        state, outputs = super().judge(state, outputs, y)
-        read = jax.vmap(lambda y: self._label(state, y))(y)
-        # where a label is learned, the value is the one predicted
-        diverging = jax.vmap(self._diverges)(outputs.prediction, values, read, learns, since)
-        total = jnp.sum(diverging, dtype=jnp.int32)
-        return state.replace(nonfinite=state.nonfinite + total), outputs
-
     def close(self, state: PyTree, codes: Code) -> PyTree:
         return self.close_own(state, codes.own)
 
@@ -334,3 +302,38 @@ def _start(learner: Algorithm, key: Array, *, num_inputs: int, dtype: np.dtype) 
     numbers = learner.task == "regression"
     frame["magnitudes"] = Magnitudes.none(learner.num_outputs, dtype) if numbers else ()
     return learner.init_own(frame, jax.random.fold_in(key, 1), num_inputs, dtype)
+
+
+@abilities.awaiting.register
+def _(learner: Algorithm, state: PyTree, query: Array) -> PyTree:
+    return state.replace(query=learner.query.await_label(state.query, query))
+
+
+@abilities.receiving.register
+def _(learner: Algorithm, state: PyTree, asked: Array) -> PyTree:
+    return state
+
+
+@abilities.advance_unjudged.register
+def _(
+    learner: Algorithm, state: PyTree, code: Code, y: Array, present: ArrayLike = True
+) -> tuple[PyTree, PyTree]:
+    """Besides the loss, ``nonfinite`` is left for later."""
+    y, present = learner._label(state, y), jnp.asarray(present)
+    prediction, aux = learner.predict_code(state, code)
+    asked = prediction.query & present
+    after, learns = learner.update_code(state, code, aux, y, asked, present)
+    output = learner._output(state, prediction, None, asked)
+    left = output, aux[0].values, learns, learner._since(state)
+    return after.replace(nonfinite=state.nonfinite), left
+
+
+@abilities.judge.register
+def _(learner: Algorithm, state: PyTree, left: PyTree, y: Array) -> tuple[PyTree, Output]:
+    outputs, values, learns, since = left
+    state, outputs = abilities.judge.dispatch(Learner)(learner, state, outputs, y)
+    read = jax.vmap(lambda y: learner._label(state, y))(y)
+    # where a label is learned, the value is the one predicted
+    diverging = jax.vmap(learner._diverges)(outputs.prediction, values, read, learns, since)
+    total = jnp.sum(diverging, dtype=jnp.int32)
+    return state.replace(nonfinite=state.nonfinite + total), outputs

@@ -12,6 +12,7 @@ import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 
 from jaxmkl import _pytree as pytree
+from jaxmkl import abilities
 from jaxmkl._types import PyTree
 
 A = TypeVar("A", np.ndarray, jax.Array)
@@ -29,8 +30,6 @@ class Stateful(Protocol):
 
     def dtype(self, state: PyTree) -> np.dtype: ...
 
-    def capacity(self, state: PyTree) -> int | None: ...
-
 
 def refuse_unless(condition: object, text: str) -> None:
     """Raise a ``ValueError`` with this text unless the condition holds."""
@@ -41,7 +40,8 @@ def refuse_unless(condition: object, text: str) -> None:
 def warn_outside(text: str) -> None:
     """Give a ``RuntimeWarning`` that names the line outside of this package that led to it."""
     level, frame = 1, inspect.currentframe()
-    while frame is not None and frame.f_globals.get("__name__", "").startswith("jaxmkl."):
+    ours = "jaxmkl.", "functools"  # where functions of one name are chosen by class
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(ours):
         level, frame = level + 1, frame.f_back
     warnings.warn(text, RuntimeWarning, stacklevel=level if frame else 2)
 
@@ -163,7 +163,7 @@ def _abstract_state(
     def start(key: jax.Array, leaves: list) -> PyTree:
         learner = jax.tree.unflatten(structure, leaves)
         state = learner.init(key, num_inputs, dtype)
-        return state if room is None else learner.enlarged(state, room)
+        return state if room is None else abilities.enlarged(learner, state, room)
 
     key = jax.eval_shape(lambda: jax.random.key(0))
     return jax.eval_shape(start, key, [jax.ShapeDtypeStruct(*shape) for shape in shapes])
@@ -188,7 +188,11 @@ def leaves_by_name(tree: PyTree, prefix: str = "state") -> dict[str, Any]:
 def kind_of(learner: Stateful, state: PyTree, *refusal: Any) -> tuple[int, str, int | None]:
     """Number of inputs, dtype and capacity of a state, or this refusal by ``pytree.require``."""
     try:
-        return learner.num_inputs(state), learner.dtype(state).name, learner.capacity(state)
+        return (
+            learner.num_inputs(state),
+            learner.dtype(state).name,
+            abilities.capacity(learner, state),
+        )
     except (AttributeError, IndexError, KeyError, TypeError):
         pytree.require(False, *refusal)
         raise

@@ -34,8 +34,9 @@ from jax import Array
 from jax.typing import ArrayLike, DTypeLike
 
 from jaxmkl import _pytree as pytree
+from jaxmkl import abilities
 from jaxmkl._blocks import or_zero, take
-from jaxmkl._checks import as_array, check_state
+from jaxmkl._checks import as_array, check_state, refuse_unless
 from jaxmkl._eager import compiled, compiled_round, in_tiles
 from jaxmkl._ranges import refuse_out_of_range, reported
 from jaxmkl._types import Inputs, PyTree
@@ -140,18 +141,6 @@ class Learner(abc.ABC):
             return block_size
         return max(n for n in range(1, min(block_size, self.period) + 1) if self.period % n == 0)
 
-    def capacity(self, state: PyTree) -> int | None:
-        """Support vectors a state has room for; None where it cannot run short."""
-        return None
-
-    def num_supports(self, state: PyTree) -> Array:
-        """Support vectors that fill that room, a number."""
-        return jnp.zeros((), jnp.int32)
-
-    def enlarged(self, state: PyTree, capacity: int) -> PyTree:
-        """The state with room for ``capacity`` support vectors, at least."""
-        return state
-
     @abc.abstractmethod
     def encode(self, state: PyTree, X: Array, given: Array | None = None) -> PyTree:
         """Codes of the rows of ``X`` (B, D), with leading axis B.
@@ -177,27 +166,6 @@ class Learner(abc.ABC):
     def close(self, state: PyTree, codes: PyTree) -> PyTree:
         """The state after a block whose codes these were."""
 
-    def await_label(self, state: PyTree, query: Array) -> PyTree:
-        """The state after a label was asked for (if ``query``) that comes later."""
-        return state
-
-    def receive_label(self, state: PyTree, asked: Array) -> PyTree:
-        """The state before a label is learned (if ``asked``) that may have been waited for."""
-        return state
-
-    def context(self, state: PyTree) -> PyTree:
-        """The part of the state that belongs to the present example, a pytree.
-
-        It holds the last labels, for instance (:func:`jaxmkl.wrappers.lagged`): the example is
-        predicted with them, and learned with them too, even if that is later
-        (:func:`jaxmkl.wrappers.delayed`).
-        """
-        return ()
-
-    def with_context(self, state: PyTree, context: PyTree) -> PyTree:
-        """The state with that of an earlier example."""
-        return state
-
     @abc.abstractmethod
     def loss_value(self, prediction: Array, y: Array) -> Array:
         """The loss of a prediction."""
@@ -205,15 +173,6 @@ class Learner(abc.ABC):
     def info(self, state: PyTree) -> PyTree:
         """Diagnostics of a state, a NamedTuple."""
         return ()
-
-    def importances(self, state: PyTree) -> Array:
-        """How much each input matters (D,), of sum 1, to a learner that learns a metric.
-
-        Raises:
-          ValueError: if it learns none.
-        """
-        wanted = "one that learns a metric, as jaxmkl.expert_mkl(banks='diagonal')"
-        raise ValueError(f"importances: learner must be {wanted}; got {self!r}")
 
     def check_inputs(self, X: Inputs) -> None:
         """Raise a ``ValueError`` for inputs ``X`` (T, D) that make no sense to this learner.
@@ -291,7 +250,7 @@ class Learner(abc.ABC):
         (:meth:`update`). Most learners' state stays the same. It is compiled at the first call.
         """
         prediction = self.predict(state, x)
-        return prediction, self.await_label(state, prediction.query)
+        return prediction, abilities.awaiting(self, state, prediction.query)
 
     @compiled_round
     def update(self, state: PyTree, x: ArrayLike, y: ArrayLike) -> PyTree:
@@ -327,24 +286,24 @@ class Learner(abc.ABC):
         value, _, _, variance, _, interval, distribution = prediction
         return Output(value, loss, asked, info, variance, interval, distribution)
 
-    def advance_unjudged(
-        self, state: PyTree, code: PyTree, y: Array, present: ArrayLike = True
-    ) -> tuple[PyTree, PyTree]:
-        """:meth:`advance` without what nothing in a block depends on; what :meth:`judge` needs.
+    def importances(self, state: PyTree) -> Array:
+        """How much each input matters (D,), of sum 1, to a learner that learns a metric.
 
-        On accelerators, where each kernel takes a while to begin, drivers work out the losses of
-        a block together. A subclass may leave more for later.
+        It is :func:`jaxmkl.abilities.importances`, the mean over the banks that learn it.
+
+        Raises:
+          ValueError: if it learns none.
+
+        >>> import jaxmkl
+        >>> bank = jaxmkl.models.MetricModels(jaxmkl.raker(num_features=5).models[0])
+        >>> learner = jaxmkl.MKL(bank)
+        >>> learner.importances(learner.init(jax.random.key(0), num_inputs=4))
+        Array([0.25, 0.25, 0.25, 0.25], dtype=float32)
         """
-        after, output = self.advance(state, code, y, present)
-        return after, output._replace(loss=None)  # type: ignore[arg-type]
-
-    def judge(self, state: PyTree, left: PyTree, y: Array) -> tuple[PyTree, Output]:
-        """The state and the outputs after rounds with labels ``y`` (B, ...) that left this."""
-
-        def one(value: Array, y: Array) -> Array:
-            return self._loss(value, self._label(state, y))
-
-        return state, left._replace(loss=jax.vmap(one)(left.prediction, y))
+        found = abilities.importances(self, state)
+        wanted = "one that learns a metric, as jaxmkl.expert_mkl(banks='diagonal')"
+        refuse_unless(found is not None, f"importances: learner must be {wanted}; got {self!r}")
+        return found  # type: ignore[return-value]
 
     @compiled_round
     def step(self, state: PyTree, example: tuple[Array, Array]) -> tuple[PyTree, Output]:
@@ -374,7 +333,7 @@ def learned_late(
     codes, code = learner._encoded(then, x)
     aux = learner.predict_code(then, code)[1]
     asked, present = jnp.asarray(asked), jnp.asarray(present)
-    state = learner.receive_label(state, asked)
+    state = abilities.receiving(learner, state, asked)
     return learner.close(learner.update_code(state, code, aux, y, asked, present)[0], codes)
 
 
@@ -389,3 +348,19 @@ def require_learner(owner: object, learner: Any) -> None:
         shown = f"an instance of {type(leaf).__name__}, which is none"
         pytree.require(not isinstance(leaf, Learner), owner, "learner", shown, wanted)
     refuse_out_of_range(learner)
+
+
+@abilities.advance_unjudged.register
+def _(
+    learner: Learner, state: PyTree, code: PyTree, y: Array, present: ArrayLike = True
+) -> tuple[PyTree, PyTree]:
+    after, output = learner.advance(state, code, y, present)
+    return after, output._replace(loss=None)  # type: ignore[arg-type]
+
+
+@abilities.judge.register
+def _(learner: Learner, state: PyTree, left: PyTree, y: Array) -> tuple[PyTree, Output]:
+    def one(value: Array, y: Array) -> Array:
+        return learner._loss(value, learner._label(state, y))
+
+    return state, left._replace(loss=jax.vmap(one)(left.prediction, y))

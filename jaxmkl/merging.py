@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import _pytree as pytree
+from jaxmkl import abilities
 from jaxmkl._algorithm import COUNTERS
 from jaxmkl._checks import check_state, leaves_by_name
 from jaxmkl._devices import local
@@ -102,12 +103,14 @@ def merge(learner: MKL, states: PyTree, *, start: MKLState | None = None) -> MKL
         memory = learner.memory.merged(states.memory, getattr(start, "memory", None))
     for i, (bank, own, begun) in enumerate(banks):
         if bank.first is None:
-            models.append(bank.merged(own, begun))
+            models.append(abilities.merged(bank, own, begun))
         else:  # from the models of the shard that has seen the most examples
             own = shard(own, jnp.argmax(states.memory.num_examples))
             given = learner.memory, memory, memory.num_examples, i
             models.append(renew(bank, own, *given))
-    aggregate = learner.aggregate.merged(states.aggregate, getattr(start, "aggregate", None))
+    aggregate = abilities.merged(
+        learner.aggregate, states.aggregate, getattr(start, "aggregate", None)
+    )
     own = _rest(states, start) | {"memory": memory}
     merged = shard(states, 0).replace(models=tuple(models), aggregate=aggregate, **own)
     for name, leaf in leaves_by_name(merged.models).items():

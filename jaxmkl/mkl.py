@@ -25,7 +25,7 @@ learner. With the weights q, the noise s of labels, and the mean over the models
     s <- s + η ((y - value)² s / variance - s),   η = max(1/n, .005)    with the n-th label
 
 Banks that learn their kernels look back at the **memory**, a reservoir of labelled examples, and
-say in which rounds and what they make of it (:meth:`jaxmkl.models.Bank.renewed`).
+say in which rounds and what they make of it (:func:`jaxmkl.abilities.renewed`).
 
 With K outputs, targets or classes, a model has K values, and the aggregate combines those of each
 output apart: one against the rest, with shared features, covariances and selections.
@@ -40,6 +40,7 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
+from jaxmkl import abilities
 from jaxmkl._algorithm import Algorithm, State
 from jaxmkl._blocks import common_period, rounds_of, uniform
 from jaxmkl._feedback import Feedback
@@ -204,13 +205,13 @@ class MKL(Algorithm):
         if self.aggregate.penalty is not None:
             wanted = "one without a penalty, as some of the models do not know their norms: those "
             wanted += "on features by rules of first order do"
-            good = all(bank.has_norms for bank in self.models)
+            good = all(map(_has_norms, self.models))
             pytree.require(good, self, "aggregate", self.aggregate, wanted)
         good = self.memory is None or bool(self._learning)
         wanted = "None, as no bank of models learns its kernels"
         pytree.require(good, self, "memory", self.memory, wanted)
         for bank in self.models:
-            bank.warn_of_steps()
+            abilities.warn_of_steps(bank)
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -239,7 +240,7 @@ class MKL(Algorithm):
     @property
     def has_variance(self) -> bool:
         """Whether some of the models know theirs, as those of least squares do."""
-        return any(bank.has_variance for bank in self.models)
+        return any(abilities.can(abilities.variances, rule) for rule in self.rules)
 
     @property
     def period(self) -> int | None:  # type: ignore[override]
@@ -302,7 +303,9 @@ class MKL(Algorithm):
                 for i, (bank, own) in enumerate(self._banks(state))
             ),
             chance=drawn(_CHANCE, lambda key: uniform(key, (E,), X.dtype)) if by_chance else None,
-            aggregate=drawn(_AGGREGATE, lambda key: self.aggregate.noise(key, E, X.dtype)),
+            aggregate=drawn(
+                _AGGREGATE, lambda key: abilities.noise(self.aggregate, key, E, X.dtype)
+            ),
             select=drawn(_SELECT, lambda key: self.select.noise(key, E, X.dtype)),
             memory=memory,
         )
@@ -348,7 +351,9 @@ class MKL(Algorithm):
         dtype = combination.value.dtype
         multiples = jnp.concatenate(
             [
-                bank.variances(*own) if bank.has_variance else jnp.zeros(bank.num_models, dtype)
+                abilities.variances(bank, *own)
+                if abilities.can(abilities.variances, bank)
+                else jnp.zeros(bank.num_models, dtype)
                 for bank, *own in self._banks(state, code.models, of_banks)
             ]
         )
@@ -363,20 +368,11 @@ class MKL(Algorithm):
 
         return self._each(one, state.noise.variance, combination)
 
-    def reach(self, rounds: jax.Array) -> jax.Array | None:
-        each = [bank.reach(rounds) for bank in self.models]
-        if all(reach is None for reach in each):
-            return None
-        filled = (jnp.inf if reach is None else reach for reach in each)
-        sizes = [bank.num_models for bank in self.models]
-        pairs = zip(filled, sizes, strict=True)
-        return jnp.concatenate([jnp.broadcast_to(reach, (size,)) for reach, size in pairs])
-
     def _penalties(self, state: MKLState) -> tuple[jax.Array, ...]:
         """The penalties (E,) or (K, E) on the models' norms; none where none are wanted."""
         if self.aggregate.penalty is None:
             return ()
-        norms = jnp.concatenate([bank.squared_norms(own) for bank, own in self._banks(state)], -1)
+        norms = jnp.concatenate([abilities.squared_norms(*own) for own in self._banks(state)], -1)
         return (0.5 * jnp.asarray(self.aggregate.penalty, norms.dtype) * norms,)
 
     def update_own(
@@ -438,41 +434,9 @@ class MKL(Algorithm):
         models, renewal = list(state.models), self.memory.renewal(state.memory, state.round)
         for i, bank in enumerate(self.models):
             if bank.first is not None:
-                due = ended & bank.renews(state.round)
+                due = ended & abilities.renews(bank, state.round)
                 models[i] = renewed_if(due, bank, as_seen_by(renewal, i), models[i])
         return state.replace(models=tuple(models))
-
-    def capacity(self, state: MKLState) -> int | None:
-        found = [bank.capacity(own) for bank, own in self._banks(state)]
-        return min((room for room in found if room is not None), default=None)
-
-    def num_supports(self, state: MKLState) -> jax.Array:
-        """Support vectors that fill that room: those of the fullest bank."""
-        found = [bank.num_supports(own) for bank, own in self._banks(state)]
-        return jnp.max(jnp.stack(found), axis=0)
-
-    def enlarged(self, state: MKLState, capacity: int) -> MKLState:
-        """The state with room for so many support vectors in each bank, at least."""
-        enlarged = (bank.enlarged(own, capacity) for bank, own in self._banks(state))
-        return state.replace(models=tuple(enlarged))
-
-    def importances(self, state: MKLState) -> jax.Array:
-        """How much each input matters (D,), of sum 1: the mean over the banks that learn it.
-
-        Raises:
-          ValueError: if there is no such bank as :class:`jaxmkl.models.MetricModels`.
-
-        >>> import jax, jaxmkl
-        >>> bank = jaxmkl.models.MetricModels(jaxmkl.raker(num_features=5).models[0])
-        >>> learner = MKL(bank)
-        >>> learner.importances(learner.init(jax.random.key(0), num_inputs=4))
-        Array([0.25, 0.25, 0.25, 0.25], dtype=float32)
-        """
-        each = [bank.importances(own) for bank, own in self._banks(state)]
-        found = [shares for shares in each if shares is not None]
-        if not found:
-            return super().importances(state)
-        return jnp.mean(jnp.stack(found), axis=0)
 
     def info(self, state: MKLState) -> MKLInfo:
         weights = self._mean(self._each(self.aggregate.weights, state.aggregate))
@@ -480,12 +444,34 @@ class MKL(Algorithm):
         number = jnp.asarray(self.num_models, jnp.int32)
         if active is not None:
             number = jnp.sum(active, dtype=jnp.int32)
-        supports = [bank.supports(own) for bank, own in self._banks(state)]
+        supports = [abilities.support_counts(*own) for own in self._banks(state)]
         found = [pair for pair in supports if pair is not None]
         if not found:
             return MKLInfo(weights, number, None, None)
         support, overflow = zip(*found, strict=True)
         return MKLInfo(weights, number, jnp.concatenate(support), sum(overflow[1:], overflow[0]))
+
+
+@abilities.reach.register
+def _(learner: MKL, rounds: jax.Array) -> jax.Array | None:
+    each = [abilities.reach(bank, rounds) for bank in learner.models]
+    if all(reach is None for reach in each):
+        return None
+    filled = (jnp.inf if reach is None else reach for reach in each)
+    sizes = [bank.num_models for bank in learner.models]
+    pairs = zip(filled, sizes, strict=True)
+    return jnp.concatenate([jnp.broadcast_to(reach, (size,)) for reach, size in pairs])
+
+
+def _has_norms(bank: Bank) -> bool:
+    """Whether the models of a bank know their norms."""
+    return all(abilities.can(abilities.squared_norms, part) for part in (bank, *bank.all_rules))
+
+
+@abilities.inside.register
+def _(learner: MKL, state: MKLState) -> abilities.Inside:
+    pairs = tuple(zip(learner.models, state.models, strict=True))
+    return abilities.Inside(pairs, lambda states: state.replace(models=tuple(states)))
 
 
 @pytree.dataclass

@@ -210,7 +210,7 @@ def ours(model: Model, stream: Stream) -> Ready:
     if stream.task == "regression":
         learner = wrappers.scaled_targets(learner)
     X, y = (jax.device_put(data) for data in (single(stream).X, single(stream).y))
-    state = learner.enlarged(learner.init(jax.random.key(0), X.shape[1]), len(y))
+    state = jaxmkl.abilities.enlarged(learner, learner.init(jax.random.key(0), X.shape[1]), len(y))
     arguments, program = (learner, state, X, y), {}
 
     def start() -> dict[str, float]:

@@ -102,7 +102,7 @@ def _first_rounds(
         order = jaxmkl.permutations(key[None], len(y))[0, :rounds]
         order = jax.numpy.concatenate([order[:before], order])
         state = learner.init(jax.random.fold_in(key, 0), X.shape[1], X.dtype)
-        state = learner.enlarged(state, len(order))
+        state = jaxmkl.abilities.enlarged(learner, state, len(order))
         state, outputs = jaxmkl.run(learner, state, X[order], y[order])
         support = learner.info(state).support.sum()
         return outputs.prediction[before:], y[order][before:], support

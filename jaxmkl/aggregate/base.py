@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 
-from jaxmkl import _pytree as pytree
 from jaxmkl._types import Number, PyTree
 from jaxmkl.kernels.scaled import VANISHED
 from jaxmkl.losses import Loss
@@ -49,10 +48,6 @@ class Aggregate(abc.ABC):
     def init(self, num_models: int, dtype: DTypeLike) -> PyTree:
         """The state before the first round, a pytree."""
 
-    def noise(self, key: jax.Array, num_models: int, dtype: DTypeLike) -> PyTree:
-        """The random numbers of one round."""
-        return ()
-
     @abc.abstractmethod
     def log_weights(self, state: PyTree) -> jax.Array:
         """Logarithms of the weights (E,), up to a constant, as a selection reads them."""
@@ -84,14 +79,6 @@ class Aggregate(abc.ABC):
 
         If none is judged, no bit changes. ``round`` is the number of the example.
         """
-
-    def merged(self, states: PyTree, start: PyTree | None) -> PyTree:
-        """One state from those of shards, whose leaves have a leading axis (:func:`jaxmkl.merge`).
-
-        ``start`` is the state with which they began; None for one of :meth:`init`.
-        """
-        wanted = "Uniform, Hedge or DrawOne: the states of others cannot be added"
-        pytree.require(False, "merge", "learner.aggregate", self, wanted)
 
     def close(self, state: PyTree, size: int, round: jax.Array) -> PyTree:
         """The state after a block of ``size`` examples; rounds below ``round`` are over."""

@@ -24,6 +24,7 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
+from jaxmkl import abilities
 from jaxmkl._blocks import uniform
 from jaxmkl._shards import added
 from jaxmkl._types import Number, PyTree
@@ -73,8 +74,10 @@ class Uniform(Aggregate):
     ) -> jax.Array:
         return state
 
-    def merged(self, states: jax.Array, start: PyTree | None) -> jax.Array:
-        return states[0]
+
+@abilities.merged.register
+def _(aggregate: Uniform, states: jax.Array, start: PyTree | None) -> jax.Array:
+    return states[0]
 
 
 class HedgeState(NamedTuple):
@@ -119,11 +122,13 @@ class _Weighing(Aggregate):
         log_weights = jnp.where(log_weights > FLOOR, log_weights, FLOOR)
         return HedgeState(log_weights - jax.lax.stop_gradient(jnp.max(log_weights)))
 
-    def merged(self, states: HedgeState, start: PyTree | None) -> HedgeState:
-        """Merge by the losses in all shards."""
-        log_weights = added(states.log_weights, 0 if start is None else start.log_weights)
-        log_weights = jnp.maximum(log_weights, FLOOR)
-        return HedgeState(log_weights - jnp.max(log_weights, axis=-1, keepdims=True))
+
+@abilities.merged.register
+def _(aggregate: _Weighing, states: HedgeState, start: PyTree | None) -> HedgeState:
+    """Merge by the losses in all shards."""
+    log_weights = added(states.log_weights, 0 if start is None else start.log_weights)
+    log_weights = jnp.maximum(log_weights, FLOOR)
+    return HedgeState(log_weights - jnp.max(log_weights, axis=-1, keepdims=True))
 
 
 @pytree.dataclass
@@ -214,9 +219,6 @@ class DrawOne(_Weighing):
     output: str = pytree.choice(*OUTPUTS, default="value")
     cost: str = pytree.choice(*COSTS, default="mistake")
 
-    def noise(self, key: jax.Array, num_models: int, dtype: DTypeLike) -> jax.Array:
-        return uniform(key, (), dtype)
-
     def weights(self, state: HedgeState) -> jax.Array:
         delta = jnp.asarray(self.smoothing, state.log_weights.dtype)
         w = jax.nn.softmax(state.log_weights)
@@ -236,3 +238,8 @@ class DrawOne(_Weighing):
         value = weighted(drawn.astype(values.dtype), _votes(self.output, values))
         combination = Combination(value, values, p, drawn)
         return combination, combination
+
+
+@abilities.noise.register
+def _(aggregate: DrawOne, key: jax.Array, num_models: int, dtype: DTypeLike) -> jax.Array:
+    return uniform(key, (), dtype)

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
+from jaxmkl import abilities
 from jaxmkl._blocks import common_period
 from jaxmkl._types import Number, PyTree
 from jaxmkl.aggregate.base import Aggregate, Combination
@@ -98,9 +99,6 @@ class Stack(Aggregate):
             Seen.none(dtype),
         )
 
-    def noise(self, key: jax.Array, num_models: int, dtype: DTypeLike) -> PyTree:
-        return self.base.noise(key, num_models, dtype)
-
     def weights(self, state: StackState) -> jax.Array:
         return self.base.weights(state.base)
 
@@ -149,3 +147,8 @@ class Stack(Aggregate):
             base=self.base.close(state.base, size, round),
             models=state.models.close(self.rule, size, round),
         )
+
+
+@abilities.noise.register
+def _(aggregate: Stack, key: jax.Array, num_models: int, dtype: DTypeLike) -> PyTree:
+    return abilities.noise(aggregate.base, key, num_models, dtype)

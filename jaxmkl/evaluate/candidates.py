@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from jaxmkl import abilities
 from jaxmkl._learner import Learner
 from jaxmkl._types import PyTree
 from jaxmkl.evaluate.arguments import UsageError, arguments_for, check_settings, parameters_of
@@ -249,11 +250,11 @@ def importances(learner: Learner, state: PyTree, features: Sequence[str]) -> dic
     >>> importances(jaxmkl.raker(), jaxmkl.raker().init(jax.random.key(0), 2), ["size", "age"])
     {}
     """
-    try:
-        shares = np.asarray(learner.importances(state), np.float64).tolist()
-    except ValueError:
+    shares = abilities.importances(learner, state)
+    if shares is None:
         return {}
-    return dict(sorted(zip(features, shares, strict=True), key=lambda item: -item[1]))
+    pairs = zip(features, np.asarray(shares, np.float64).tolist(), strict=True)
+    return dict(sorted(pairs, key=lambda item: -item[1]))
 
 
 def predicts_log_odds(learner: Learner) -> bool:

@@ -20,6 +20,7 @@ Imports point down this list; a private module is imported by its own package al
     ├── models/         banks: on features, with a learned metric, of trees, on supports
     ├── _algorithm.py   the frame of all algorithms;  _learner.py  the protocol
     ├── aggregate/  query.py  select.py       three of the four questions
+    ├── abilities/      what only some parts can do: growth, merging, late labels, importances
     ├── updates/        rules: gradient steps, passive aggressive, least squares, optax
     ├── reservoir.py    the memory from which kernels are learned, a sample of labelled examples
     ├── features/       maps to coordinates: Fourier, sampled dictionary, linear

@@ -60,6 +60,9 @@
 
 - Rules and feature maps may have any state, and are told of a round by a
   :class:`jaxmkl.models.Feedback`; banks learn kernels by ``renewed`` (:mod:`jaxmkl.guide.extend`).
+- What only some parts can do is a function of :mod:`jaxmkl.abilities`, which parts register:
+  ``learner.capacity(state)``, ``num_supports`` and ``enlarged`` of 0.2.0 are
+  ``abilities.capacity(learner, state)`` and so on, ``await_label`` is ``abilities.awaiting``.
 - ``Kernel.unit``, ``Loss.curvature``, ``Loss.steepest``, ``Update.largest_step``, ``Store.reach``,
   ``Eviction.reach`` and ``FeatureMap.squared_norm`` are what warnings need to know.
 - :func:`jaxmkl.pytree.unconstrain` and ``constrain``; :mod:`jaxmkl.evaluate`;

@@ -110,7 +110,8 @@ The learner's inputs move while the network learns, so it should learn more slow
   :func:`jaxmkl.run` says by how much their numbers differ.
 - A state has one dtype, as ``learner.init(..., dtype=jnp.float64)`` if JAX has x64 switched on.
 - Inside a ``jit``, learners with supports cannot grow: make room by
-  ``learner.enlarged(state, capacity)``; ``learner.info(state).overflow`` counts lost examples.
+  ``jaxmkl.abilities.enlarged(learner, state, capacity)``; ``learner.info(state).overflow`` counts
+  lost examples.
 - Learner and state fit into any checkpoint of pytrees; :func:`jaxmkl.save` also checks that they
   belong together.
 """

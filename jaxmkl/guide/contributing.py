@@ -97,12 +97,13 @@ If its defaults are large, ``KNOWN`` in ``tests/contract/test_contract.py`` has 
 
 ### An ability, which only some parts have
 
-It is a method of the base of these parts (``jaxmkl/models/bank.py``, ``jaxmkl/updates/rule.py``,
-``jaxmkl/aggregate/base.py``, ``jaxmkl/_learner.py``), which does nothing, returns None or refuses
-in one sentence, and a method of each part that can. :class:`jaxmkl.MKL` then asks its parts
-(``jaxmkl/mkl.py``), and a wrapper the learner inside (``jaxmkl/wrappers/wrapper.py``). A promise
-that all parts keep belongs in :func:`jaxmkl.testing.check_learner`
-(``jaxmkl/testing/learners.py``), by which the tests of the contract check every learner.
+It is a function in ``jaxmkl/abilities/NAME.py``, by ``functools.singledispatch`` on the class of
+the part, whose default refuses in one sentence, does nothing or asks the parts inside. Its name
+stands in ``jaxmkl/abilities/__init__.py``. A part that can registers it at the end of its own
+file. :class:`jaxmkl.MKL` and wrappers have said once which parts are inside
+(``abilities.inside``), so they need nothing more. A promise that all parts keep belongs in
+:func:`jaxmkl.testing.check_learner` (``jaxmkl/testing/learners.py``), by which the tests of the
+contract check every learner; ``tests/house/test_protocols.py`` counts the methods of protocols.
 
 ### A format of files: 2 files
 

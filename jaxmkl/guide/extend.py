@@ -12,7 +12,7 @@ themselves. Further parameters are further fields.
 
 >>> from typing import Any
 >>> import jax, jax.numpy as jnp, jaxmkl
->>> from jaxmkl import kernels, models, pytree, query, updates
+>>> from jaxmkl import abilities, kernels, models, pytree, query, updates
 >>> @pytree.dataclass
 ... class Matern52(kernels.Stationary):
 ...     def profile(self, u):
@@ -147,7 +147,19 @@ True
 
 A map that learns now and then changes in ``close``, in rounds that its ``period`` divides; its
 features are then made a block at a time. A bank that learns its kernels from examples defines
-``first`` and :meth:`jaxmkl.models.Bank.renewed`, and is given the memory of the learner.
+``first``, registers :func:`jaxmkl.abilities.renewed`, and is given the memory of the learner.
+
+## What only some parts can do
+
+Growing, merging, waiting for labels, variances, importances of the inputs: these are functions in
+:mod:`jaxmkl.abilities`, chosen by the class of their first argument. A part of your own registers
+what it can beside its class. A composed learner or a wrapper then can do it, too:
+
+>>> @abilities.squared_norms.register
+... def _(rule: PassiveAggressiveRegression, state):
+...     return jnp.sum(state.weights**2, axis=-1).transpose(1, 2, 0)     # (K, R, P)
+>>> abilities.can(abilities.squared_norms, rule), abilities.can(abilities.merged, rule)
+(True, False)
 
 ## A learner
 

@@ -33,6 +33,7 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
+from jaxmkl import abilities
 from jaxmkl._algorithm import Algorithm, State
 from jaxmkl._feedback import Feedback
 from jaxmkl._types import PyTree
@@ -168,20 +169,19 @@ class Aligned(Algorithm):
         pairs = self._store.close(state.pairs, self._kernels, codes[1], state.round, False)
         return state.replace(models=models, pairs=pairs)
 
-    def reach(self, rounds: jax.Array) -> jax.Array | None:
-        return self.models.reach(rounds)
-
-    def capacity(self, state: AlignedState) -> int | None:
-        return self.models.capacity(state.models)
-
-    def num_supports(self, state: AlignedState) -> jax.Array:
-        return self.models.num_supports(state.models)
-
-    def enlarged(self, state: AlignedState, capacity: int) -> AlignedState:
-        return state.replace(models=self.models.enlarged(state.models, capacity))
-
     def info(self, state: AlignedState) -> AlignedInfo:
         alignment, best = self._best(state)
-        number = self.models.supports(state.models)[0]
+        number = state.models.number
         count = jnp.maximum(jnp.minimum(state.round, self.num_aligned), 1)
         return AlignedInfo(best, number, alignment / count.astype(alignment.dtype))
+
+
+@abilities.reach.register
+def _(learner: Aligned, rounds: jax.Array) -> jax.Array | None:
+    return abilities.reach(learner.models, rounds)
+
+
+@abilities.inside.register
+def _(learner: Aligned, state: AlignedState) -> abilities.Inside:
+    pair = learner.models, state.models
+    return abilities.Inside((pair,), lambda states: state.replace(models=states[0]))

@@ -10,13 +10,11 @@ import abc
 from typing import Any, Self
 
 import jax
-import jax.numpy as jnp
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._feedback import Feedback
 from jaxmkl._types import PyTree
-from jaxmkl.reservoir import Renewal, is_doubling
 from jaxmkl.updates import Rule
 
 
@@ -42,16 +40,6 @@ class Bank(abc.ABC):
         given = fields.get("reservoir")
         pytree.require("reservoir" not in fields, cls.__name__, "reservoir", given, wanted)
         return super().__new__(cls)
-
-    @property
-    def has_variance(self) -> bool:
-        """Whether some of its models know how uncertain they are, as :meth:`variances` says."""
-        return any(rule.has_variance for rule in self.all_rules)
-
-    @property
-    def has_norms(self) -> bool:
-        """Whether its models know their norms, as :meth:`squared_norms` says."""
-        return False
 
     @property
     @abc.abstractmethod
@@ -95,30 +83,6 @@ class Bank(abc.ABC):
     def predict(self, state: PyTree, code: PyTree) -> tuple[jax.Array, PyTree]:
         """The values (E,) or (K, E) of one example, and results that :meth:`update` reuses."""
 
-    def variances(self, state: PyTree, code: PyTree, aux: PyTree) -> jax.Array:
-        """Variances (E,) of the models' values, as multiples of that of the labels' noise.
-
-        Those of a bank that ``has_variance``, from what :meth:`predict` returned; 0 for models
-        that do not know theirs.
-        """
-        raise NotImplementedError(f"{type(self).__name__} must define variances")
-
-    def warn_of_steps(self) -> None:
-        """Warn of step sizes that cannot converge, where it is known how large examples are."""
-        return
-
-    def reach(self, rounds: jax.Array) -> jax.Array | None:
-        """How large values of classifiers can be after so many rounds, (E,) or a number.
-
-        This is in exact arithmetic. It is infinite for models of which it is not known, and None
-        where none is known.
-        """
-        return None
-
-    def squared_norms(self, state: PyTree) -> jax.Array:
-        """|f_e|² (E,) or (K, E) of the models, those of a bank that ``has_norms``."""
-        raise NotImplementedError(f"{type(self).__name__} must define squared_norms")
-
     @abc.abstractmethod
     def update(self, state: PyTree, code: PyTree, aux: PyTree, feedback: Feedback) -> PyTree:
         """The state after an example."""
@@ -126,47 +90,3 @@ class Bank(abc.ABC):
     def close(self, state: PyTree, codes: PyTree, round: jax.Array) -> PyTree:
         """The state after a block; rounds below ``round`` are over."""
         return state
-
-    def renews(self, round: Any) -> Any:
-        """Whether it is renewed when a round begins: at ``first``, twice, four times that.
-
-        A round is an integer, or an array inside a trace. It may be any that is ``first`` or 3/2
-        of it times a power of two.
-        """
-        return False if self.first is None else is_doubling(round, self.first)
-
-    def renewed(self, state: PyTree, renewal: Renewal) -> PyTree:
-        """The state with kernels learned anew from the memory.
-
-        No derivative goes through it, and any loops in it may have a dynamic length.
-        """
-        return state
-
-    def merged(self, states: PyTree, start: PyTree | None) -> PyTree:
-        """One state from those of shards, whose leaves have a leading axis (:func:`jaxmkl.merge`).
-
-        ``start`` is the state with which they began; None for one of :meth:`init`.
-        """
-        wanted = "models on features by least squares, or under learned metrics, or forests: "
-        wanted += "the states of others cannot be added"
-        pytree.require(False, "merge", "a bank of learner.models", self, wanted)
-
-    def capacity(self, state: PyTree) -> int | None:
-        """The number of support vectors that a state has room for; None if it is not limited."""
-        return None
-
-    def num_supports(self, state: PyTree) -> jax.Array:
-        """The number of support vectors that fill this room."""
-        return jnp.zeros((), jnp.int32)
-
-    def enlarged(self, state: PyTree, capacity: int) -> PyTree:
-        """The state with room for ``capacity`` support vectors, at least."""
-        return state
-
-    def importances(self, state: PyTree) -> jax.Array | None:
-        """How much each input matters (D,), of sum 1; None for a bank that does not learn it."""
-        return None
-
-    def supports(self, state: PyTree) -> tuple[jax.Array, jax.Array] | None:
-        """Support vectors of each kernel (P,) and examples without room; None without any."""
-        return None

@@ -8,6 +8,7 @@ import numpy as np
 import optax
 
 from jaxmkl import _pytree as pytree
+from jaxmkl import abilities
 from jaxmkl._blocks import diagonal_of, factor_and_inverse, sums_of
 from jaxmkl._metric import importances
 from jaxmkl._types import Number, PyTree
@@ -114,15 +115,17 @@ class LikelihoodModels(MetricBank):
         learned = metric_at(jax.lax.fori_loop(0, self.steps, step, begun)[0, :-1])
         return jnp.where(jnp.all(jnp.isfinite(learned)), learned, metric)
 
-    def importances(self, state: MetricModelsState) -> jax.Array:
-        """How much each input matters (D,), of sum 1: its share of the variance of L'x.
 
-        It is that of the diagonal of L L', as of any metric, for inputs of the same variance at
-        the last renewal. The evidence says nothing of the weight of a constant input.
-        """
-        variance = jnp.where(jnp.any(state.variances > 0), state.variances, 1.0)
-        scaled = jnp.stack([importances(metric) * variance for metric in state.metrics])
-        return jnp.mean(scaled / jnp.sum(scaled, axis=1, keepdims=True), axis=0)
+@abilities.importances.register
+def _(bank: LikelihoodModels, state: MetricModelsState) -> jax.Array:
+    """How much each input matters (D,), of sum 1: its share of the variance of L'x.
+
+    It is that of the diagonal of L L', as of any metric, for inputs of the same variance at
+    the last renewal. The evidence says nothing of the weight of a constant input.
+    """
+    variance = jnp.where(jnp.any(state.variances > 0), state.variances, 1.0)
+    scaled = jnp.stack([importances(metric) * variance for metric in state.metrics])
+    return jnp.mean(scaled / jnp.sum(scaled, axis=1, keepdims=True), axis=0)
 
 
 def evidence(

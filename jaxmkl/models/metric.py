@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
+from jaxmkl import abilities
 from jaxmkl._blocks import moments_of, sum_over_rows
 from jaxmkl._feedback import Feedback
 from jaxmkl._metric import (
@@ -97,9 +98,6 @@ class MetricBank(Bank):
     def all_rules(self) -> tuple[Rule, ...]:
         return self.bank.all_rules
 
-    def warn_of_steps(self) -> None:
-        self.bank.warn_of_steps()
-
     @property
     def random(self) -> bool:
         return self.bank.random
@@ -136,11 +134,6 @@ class MetricBank(Bank):
     ) -> tuple[jax.Array, tuple[jax.Array, FeatureAux]]:
         values, aux = self.inside.predict(state.bank, code)
         return values, (values, aux)
-
-    def variances(
-        self, state: MetricModelsState, code: FeatureCode, aux: tuple[jax.Array, FeatureAux]
-    ) -> jax.Array:
-        return self.inside.variances(state.bank, code, aux[1])
 
     def update(
         self,
@@ -191,34 +184,53 @@ class MetricBank(Bank):
         each = zip(*state.bank.features, strict=True)
         return jnp.concatenate([self.features(own, L, X) for L, own in each], axis=1)
 
-    def renewed(self, state: MetricModelsState, renewal: Renewal) -> MetricModelsState:
-        before, given, counts = self.prepared(state, renewal)
-
-        def turn(number: jax.Array, carry: tuple) -> tuple:
-            """The metrics and the rules' states, learned once."""
-            own = self.with_learned(before, *carry)
-            metrics = self.learned(own, given, number)
-            Z = self.features_of(self.with_learned(before, metrics, carry[1]), given.X)
-            rules = zip(self.bank.rules, carry[1], strict=True)
-            fitted = (r.fitted(own, Z, given.y, counts, given.round) for r, own in rules)
-            return metrics, tuple(fitted)
-
-        after = jax.lax.fori_loop(0, self.turns, turn, self.learned_of(before))
-        return self.with_learned(before, *after)
-
-    def importances(self, state: MetricModelsState) -> jax.Array:
-        """How much each input matters (D,), of sum 1: the diagonal of L L' over its trace.
-
-        Of several metrics it is their mean.
-        """
-        return jnp.mean(jnp.stack([importances(metric) for metric in state.metrics]), axis=0)
-
     def features(self, state: PyTree, metric: jax.Array, X: jax.Array) -> jax.Array:
         """Features (N, P, M) of rows under a metric, by a state of the map inside."""
         features, kernels = self.bank.features, self.bank.kernels
         keys = jax.random.split(jax.random.key(0), len(X))
         codes = features.encode(state, kernels, applied(metric, X), jnp.zeros((), jnp.int32), keys)
         return jax.vmap(lambda code: features.predict(state, code)[0])(codes)
+
+
+@abilities.warn_of_steps.register
+def _(bank: MetricBank) -> None:
+    abilities.warn_of_steps(bank.bank)
+
+
+@abilities.variances.register
+def _(
+    bank: MetricBank,
+    state: MetricModelsState,
+    code: FeatureCode,
+    aux: tuple[jax.Array, FeatureAux],
+) -> jax.Array:
+    return abilities.variances(bank.inside, state.bank, code, aux[1])
+
+
+@abilities.renewed.register
+def _(bank: MetricBank, state: MetricModelsState, renewal: Renewal) -> MetricModelsState:
+    before, given, counts = bank.prepared(state, renewal)
+
+    def turn(number: jax.Array, carry: tuple) -> tuple:
+        """The metrics and the rules' states, learned once."""
+        own = bank.with_learned(before, *carry)
+        metrics = bank.learned(own, given, number)
+        Z = bank.features_of(bank.with_learned(before, metrics, carry[1]), given.X)
+        rules = zip(bank.bank.rules, carry[1], strict=True)
+        fitted = (r.fitted(own, Z, given.y, counts, given.round) for r, own in rules)
+        return metrics, tuple(fitted)
+
+    after = jax.lax.fori_loop(0, bank.turns, turn, bank.learned_of(before))
+    return bank.with_learned(before, *after)
+
+
+@abilities.importances.register
+def _(bank: MetricBank, state: MetricModelsState) -> jax.Array:
+    """How much each input matters (D,), of sum 1: the diagonal of L L' over its trace.
+
+    Of several metrics it is their mean.
+    """
+    return jnp.mean(jnp.stack([importances(metric) for metric in state.metrics]), axis=0)
 
 
 @pytree.dataclass
@@ -288,7 +300,7 @@ class MetricModels(MetricBank):
         D, S, P = X.shape[1], len(metrics), features.num_vectors(kernels)
         empty = jnp.zeros((S * P, features.num_coordinates(D)), X.dtype)
         states = zip(self.bank.rules, rules, strict=True)
-        each = [rule.gradients(own, renewal.round, empty) for rule, own in states]
+        each = [abilities.gradients(rule, own, renewal.round, empty) for rule, own in states]
         weights = jnp.concatenate(each, axis=1)
         K, R, _, M = weights.shape
         weights = weights.reshape(K, R, S, P, M)

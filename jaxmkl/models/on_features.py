@@ -15,6 +15,7 @@ import optax
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
+from jaxmkl import abilities
 from jaxmkl._blocks import common_period, rounds_of, take
 from jaxmkl._feedback import Feedback
 from jaxmkl._shards import shard
@@ -116,15 +117,6 @@ class FeatureModels(Bank):
         return self.rules
 
     @property
-    def has_norms(self) -> bool:
-        return all(rule.has_norms for rule in self.rules)
-
-    def warn_of_steps(self) -> None:
-        norm = self.features.squared_norm
-        for rule in self.rules if norm is not None else ():
-            rule.warn_of_steps(norm)
-
-    @property
     def random(self) -> bool:
         return any(rule.random for rule in self.rules)
 
@@ -188,20 +180,6 @@ class FeatureModels(Bank):
         each, aux = zip(*predicted, strict=True)
         return _joined(each), FeatureAux(z, of_map, codes, aux)
 
-    def squared_norms(self, state: FeatureModelsState) -> jax.Array:
-        return _joined([rule.squared_norms(own) for rule, own in self._rules(state)])
-
-    def variances(
-        self, state: FeatureModelsState, code: FeatureCode, aux: FeatureAux
-    ) -> jax.Array:
-        P, dtype, each = len(aux.z), aux.z.dtype, []
-        for rule, own, codes, of_rule in self._rules(state, aux.codes, aux.rules):
-            found = jnp.zeros((rule.num_rates, P), dtype)
-            if rule.has_variance:
-                found = rule.variances(own, self._of_one(codes), of_rule)
-            each.append(found.reshape(-1))
-        return jnp.concatenate(each)
-
     def update(
         self, state: FeatureModelsState, code: FeatureCode, aux: FeatureAux, feedback: Feedback
     ) -> FeatureModelsState:
@@ -230,19 +208,46 @@ class FeatureModels(Bank):
         features = self.features.close(state.features, codes.features, round)
         return FeatureModelsState(features, rules)
 
-    def merged(self, states: FeatureModelsState, start: PyTree | None) -> FeatureModelsState:
-        good = not self.features.sequential
-        wanted = "features that do not grow with the stream: they differ between shards"
-        pytree.require(good, "merge", "features", self.features, wanted)
-        began = (None,) * len(self.rules) if start is None else start.rules
-        features = shard(states.features, 0)
-        known = [states.features] if start is None else [states.features, start.features]
-        for one, *others in zip(*map(jax.tree.leaves, (features, *known)), strict=True):
-            good = all(np.all(np.asarray(other) == np.asarray(one)) for other in others)
-            wanted = "the same in all states and the start: begin all from one learner.init"
-            pytree.require(good, "merge", "features", "different ones", wanted)
-        rules = zip(self.rules, states.rules, began, strict=True)
-        return FeatureModelsState(features, tuple(rule.merged(*own) for rule, *own in rules))
+
+@abilities.warn_of_steps.register
+def _(bank: FeatureModels) -> None:
+    norm = bank.features.squared_norm
+    for rule in bank.rules if norm is not None else ():
+        abilities.warn_of_steps(rule, norm)
+
+
+@abilities.squared_norms.register
+def _(bank: FeatureModels, state: FeatureModelsState) -> jax.Array:
+    return _joined([abilities.squared_norms(rule, own) for rule, own in bank._rules(state)])
+
+
+@abilities.variances.register
+def _(
+    bank: FeatureModels, state: FeatureModelsState, code: FeatureCode, aux: FeatureAux
+) -> jax.Array:
+    P, dtype, each = len(aux.z), aux.z.dtype, []
+    for rule, own, codes, of_rule in bank._rules(state, aux.codes, aux.rules):
+        found = jnp.zeros((rule.num_rates, P), dtype)
+        if abilities.can(abilities.variances, rule):
+            found = abilities.variances(rule, own, bank._of_one(codes), of_rule)
+        each.append(found.reshape(-1))
+    return jnp.concatenate(each)
+
+
+@abilities.merged.register
+def _(bank: FeatureModels, states: FeatureModelsState, start: PyTree | None) -> FeatureModelsState:
+    good = not bank.features.sequential
+    wanted = "features that do not grow with the stream: they differ between shards"
+    pytree.require(good, "merge", "features", bank.features, wanted)
+    began = (None,) * len(bank.rules) if start is None else start.rules
+    features = shard(states.features, 0)
+    known = [states.features] if start is None else [states.features, start.features]
+    for one, *others in zip(*map(jax.tree.leaves, (features, *known)), strict=True):
+        good = all(np.all(np.asarray(other) == np.asarray(one)) for other in others)
+        wanted = "the same in all states and the start: begin all from one learner.init"
+        pytree.require(good, "merge", "features", "different ones", wanted)
+    rules = zip(bank.rules, states.rules, began, strict=True)
+    return FeatureModelsState(features, tuple(abilities.merged(*own) for own in rules))
 
 
 def _joined(each: Sequence[jax.Array]) -> jax.Array:

@@ -6,6 +6,7 @@ import numpy as np
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
+from jaxmkl import abilities
 from jaxmkl._blocks import uniform
 from jaxmkl._feedback import Feedback
 from jaxmkl._types import PyTree
@@ -103,29 +104,41 @@ class SupportModels(Bank):
         proposal = Proposal(learned, coefficient, decay, draw)
         return self.store.update(state, self.kernels, in_store, of_store, proposal)
 
-    def warn_of_steps(self) -> None:
-        if any(self.kernels.unit):
-            self.rule.warn_of_steps(1.0)
-
-    def reach(self, rounds: jax.Array) -> jax.Array | None:
-        step, unit = self.rule.largest_step, np.asarray(self.kernels.unit)
-        if step is None or not unit.any():
-            return None
-        reach = self.store.reach(jnp.asarray(step, rounds.dtype), rounds)
-        return None if reach is None else jnp.where(unit, reach, jnp.inf)
-
     def close(self, state: PyTree, codes: tuple, round: jax.Array) -> PyTree:
         decays = shapes_of_step(self.rule).decay is not None
         return self.store.close(state, self.kernels, codes[0], round, decays)
 
-    def capacity(self, state: PyTree) -> int | None:
-        return self.store.capacity_of(state)
 
-    def num_supports(self, state: PyTree) -> jax.Array:
-        return self.store.used(state)
+@abilities.warn_of_steps.register
+def _(bank: SupportModels) -> None:
+    if any(bank.kernels.unit):
+        abilities.warn_of_steps(bank.rule, 1.0)
 
-    def enlarged(self, state: PyTree, capacity: int) -> PyTree:
-        return self.store.enlarged(state, capacity)
 
-    def supports(self, state: PyTree) -> tuple[jax.Array, jax.Array]:
-        return state.number, state.overflow
+@abilities.reach.register
+def _(bank: SupportModels, rounds: jax.Array) -> jax.Array | None:
+    step, unit = bank.rule.largest_step, np.asarray(bank.kernels.unit)
+    if step is None or not unit.any():
+        return None
+    reach = bank.store.reach(jnp.asarray(step, rounds.dtype), rounds)
+    return None if reach is None else jnp.where(unit, reach, jnp.inf)
+
+
+@abilities.capacity.register
+def _(bank: SupportModels, state: PyTree) -> int | None:
+    return bank.store.capacity_of(state)
+
+
+@abilities.num_supports.register
+def _(bank: SupportModels, state: PyTree) -> jax.Array:
+    return bank.store.used(state)
+
+
+@abilities.enlarged.register
+def _(bank: SupportModels, state: PyTree, capacity: int) -> PyTree:
+    return bank.store.enlarged(state, capacity)
+
+
+@abilities.support_counts.register
+def _(bank: SupportModels, state: PyTree) -> tuple[jax.Array, jax.Array]:
+    return state.number, state.overflow

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import optax
 from jax.custom_derivatives import zero_from_primal
 
+from jaxmkl import abilities
 from jaxmkl._blocks import largest_of_runs, of_each
 from jaxmkl._programs import Kept
 from jaxmkl._renewals import Renewals
@@ -27,7 +28,7 @@ def renew(
     """
 
     def one(state: PyTree, memory: ReservoirState, round: jax.Array) -> PyTree:
-        return bank.renewed(state, as_seen_by(reservoir.renewal(memory, round), place))
+        return abilities.renewed(bank, state, as_seen_by(reservoir.renewal(memory, round), place))
 
     return of_each(one, round, state, memory, round)
 
@@ -51,7 +52,7 @@ def apart(rounds: Any, banks: Sequence[Bank], memory: Reservoir, kind: type) -> 
         return isinstance(part, kind)
 
     def renewed(state: PyTree, round: int) -> PyTree:
-        due = [(i, bank) for i, bank in learning if bool(bank.renews(round))]
+        due = [(i, bank) for i, bank in learning if bool(abilities.renews(bank, round))]
         if not due:
             return state
         own = next(filter(is_own, jax.tree.leaves(state, is_leaf=is_own)))
@@ -72,7 +73,7 @@ def _next(bank: Bank, round: int) -> int:
     first: Any = bank.first
     starts = first, (3 * first // 2 if first % 2 == 0 else 3 * first)
     rounds = sorted(start << k for start in starts for k in range(31))
-    later = (at for at in rounds if at > round and bool(bank.renews(at)))
+    later = (at for at in rounds if at > round and bool(abilities.renews(bank, at)))
     return next(later, 2**31)
 
 
@@ -87,7 +88,7 @@ def renewed_if(due: jax.Array, bank: Bank, renewal: Renewal, state: PyTree) -> P
     def turn(number: jax.Array, own: PyTree) -> PyTree:
         # else XLA would see that all turns do the same, and do it before the loop, always
         given, _ = jax.lax.optimization_barrier((renewal, number))
-        return optax.tree.where(due, bank.renewed(own, given), own)
+        return optax.tree.where(due, abilities.renewed(bank, own, given), own)
 
     return jax.lax.fori_loop(0, largest_of_runs(due.astype(jnp.int32)), turn, state)
 

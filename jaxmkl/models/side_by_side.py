@@ -17,6 +17,7 @@ import optax
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
+from jaxmkl import abilities
 from jaxmkl._blocks import common_period
 from jaxmkl._feedback import Feedback
 from jaxmkl._types import PyTree
@@ -52,7 +53,6 @@ class _StandIn(Rule):
 
     rule: RLS
     loss = "squared"
-    has_variance = True
 
     @property
     def num_rates(self) -> int:
@@ -70,12 +70,14 @@ class _StandIn(Rule):
     def predict(self, state: _Place, code: PyTree, z: jax.Array) -> tuple[jax.Array, tuple]:
         return state.content.values, ()
 
-    def variances(self, state: _Place, code: PyTree, aux: PyTree) -> jax.Array:
-        return state.content.variances
-
     def update(self, state: _Place, code: PyTree, aux: PyTree, feedback: Feedback) -> _Place:
         """Which models learn (1, R, P)."""
         return _Place(feedback.taken())
+
+
+@abilities.variances.register
+def _(rule: _StandIn, state: _Place, code: PyTree, aux: PyTree) -> jax.Array:
+    return state.content.variances
 
 
 class SideBySideState(NamedTuple):
@@ -177,10 +179,6 @@ class SideBySide(Bank):
     def period(self) -> int | None:  # type: ignore[override]
         """The common period of the banks."""
         return common_period(self.banks)
-
-    def warn_of_steps(self) -> None:
-        for bank in self.banks:
-            bank.warn_of_steps()
 
     @property
     def _others(self) -> tuple[Bank, ...]:
@@ -290,19 +288,13 @@ class SideBySide(Bank):
         rule = self._squares
         # the rule itself needs no features here
         values, of_squares = rule.predict(state.squares, code.squares, jnp.zeros(()))
-        variances = rule.variances(state.squares, code.squares, of_squares)
+        variances = abilities.variances(rule, state.squares, code.squares, of_squares)
         said = list(map(_Said, self._apart(1, values), self._apart(0, variances)))
         states = _filled(state.banks, said)
         each = self._each(states, code.banks)
         predicted = [bank.predict(own, of_bank) for bank, own, of_bank in each]
         joined, aux = zip(*predicted, strict=True)
         return jnp.concatenate(joined, axis=-1), SideBySideAux(aux, of_squares, states)
-
-    def variances(
-        self, state: SideBySideState, code: SideBySideCode, aux: SideBySideAux
-    ) -> jax.Array:
-        each = self._each(aux.said, code.banks, aux.banks)
-        return jnp.concatenate([bank.variances(*own) for bank, *own in each])
 
     def update(
         self,
@@ -331,19 +323,6 @@ class SideBySide(Bank):
 
     def _pairs(self, states: tuple) -> Iterator[tuple]:
         return zip(self.banks, states, strict=True)
-
-    def renewed(self, state: SideBySideState, renewal: Renewal) -> SideBySideState:
-        """As of the banks alone, but that their least squares are fitted at once."""
-        states = list(self._alone(state))
-        places = [i for i, bank in enumerate(self.banks) if bank.first is not None]
-        learning = tuple(self.banks[i] for i in places)
-        inside = pytree.from_fields(SideBySide, {"banks": learning})
-        # places that no bank of the learner has
-        given = [renewal._replace(place=renewal.place + (i + 1) * 2**16) for i in places]
-        after = inside._learned([states[i] for i in places], given)
-        for i, own in zip(places, after, strict=True):
-            states[i] = own
-        return self._together(tuple(states))
 
     def _learned(self, states: list, renewals: list[Renewal]) -> tuple:
         """States of banks, all with metrics, that these and then the models are learned for."""
@@ -396,16 +375,49 @@ class SideBySide(Bank):
             others.append(bank.with_learned(own, own.metrics, rules))
         return self._alone(self._together(tuple(others))._replace(squares=squares))
 
-    def merged(self, states: SideBySideState, start: PyTree | None) -> SideBySideState:
-        began = (None,) * len(self.banks) if start is None else self._alone(start)
-        each = zip(self.banks, jax.vmap(self._alone)(states), began, strict=True)
-        return self._together(tuple(bank.merged(own, start) for bank, own, start in each))
 
-    def importances(self, state: SideBySideState) -> jax.Array | None:
-        """The mean of those of the banks that know them."""
-        each = [bank.importances(own) for bank, own in self._pairs(self._alone(state))]
-        known = [found for found in each if found is not None]
-        return jnp.mean(jnp.stack(known), axis=0) if known else None
+@abilities.warn_of_steps.register
+def _(bank: SideBySide) -> None:
+    for one in bank.banks:
+        abilities.warn_of_steps(one)
+
+
+@abilities.variances.register
+def _(
+    bank: SideBySide, state: SideBySideState, code: SideBySideCode, aux: SideBySideAux
+) -> jax.Array:
+    each = bank._each(aux.said, code.banks, aux.banks)
+    return jnp.concatenate([abilities.variances(*own) for own in each])
+
+
+@abilities.renewed.register
+def _(bank: SideBySide, state: SideBySideState, renewal: Renewal) -> SideBySideState:
+    """As of the banks alone, but that their least squares are fitted at once."""
+    states = list(bank._alone(state))
+    places = [i for i, one in enumerate(bank.banks) if one.first is not None]
+    learning = tuple(bank.banks[i] for i in places)
+    inside = pytree.from_fields(SideBySide, {"banks": learning})
+    # places that no bank of the learner has
+    given = [renewal._replace(place=renewal.place + (i + 1) * 2**16) for i in places]
+    after = inside._learned([states[i] for i in places], given)
+    for i, own in zip(places, after, strict=True):
+        states[i] = own
+    return bank._together(tuple(states))
+
+
+@abilities.merged.register
+def _(bank: SideBySide, states: SideBySideState, start: PyTree | None) -> SideBySideState:
+    began = (None,) * len(bank.banks) if start is None else bank._alone(start)
+    each = zip(bank.banks, jax.vmap(bank._alone)(states), began, strict=True)
+    return bank._together(tuple(abilities.merged(*own) for own in each))
+
+
+@abilities.importances.register
+def _(bank: SideBySide, state: SideBySideState) -> jax.Array | None:
+    """The mean of those of the banks that know them."""
+    each = [abilities.importances(*own) for own in bank._pairs(bank._alone(state))]
+    known = [found for found in each if found is not None]
+    return jnp.mean(jnp.stack(known), axis=0) if known else None
 
 
 def _for_rates(Z: jax.Array, num_rates: int) -> jax.Array:

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
+from jaxmkl import abilities
 from jaxmkl._blocks import largest_of_runs
 from jaxmkl._feedback import Feedback
 from jaxmkl.models.bank import Bank
@@ -158,26 +159,30 @@ class TreeModels(Bank):
         at = jnp.arange(self.num_trees), code.leaf
         return state._replace(of_leaves=state.of_leaves.at[at].set(after))
 
-    def renews(self, round: Any) -> Any:
-        """Whether trees grow, in the rounds that the class names."""
-        early, rarely = round < self.sample, round & 0x55555555 != 0  # at powers of 4
-        between = is_doubling(round, max(3, 3 * self.first // 2)) & early
-        return is_doubling(round, self.first) & (early | rarely) | between
 
-    def renewed(self, state: TreeModelsState, renewal: Renewal) -> TreeModelsState:
-        """New trees, and the means and counts of their leaves."""
-        T, N, K = state.means.shape
-        given = renewal.sample(N)
-        number, y = given.filled, given.y.reshape(-1, K)
-        seeds, labels = seeds_of(given.seed, T), whole_numbers(y, number)
-        trees, leaf = grown(seeds, given.X, labels, number, self.depth, self.max_inputs)
-        counted = jnp.pad(y, ((0, 0), (0, 1)), constant_values=1)
-        of_leaves = counted, jnp.where(given.known[None], leaf, N), number
-        # GPUs add several numbers to one place in any order
-        sums = jax.lax.platform_dependent(*of_leaves, cpu=_sums_at_once, default=_sums_in_order)
-        counts = sums[:, :, K:]
-        means = sums[:, :, :K] / jnp.maximum(counts, 1.0)
-        return TreeModelsState(trees, jnp.concatenate([means, counts], axis=2))
+@abilities.renews.register
+def _(bank: TreeModels, round: Any) -> Any:
+    """Whether trees grow, in the rounds that the class names."""
+    early, rarely = round < bank.sample, round & 0x55555555 != 0  # at powers of 4
+    between = is_doubling(round, max(3, 3 * bank.first // 2)) & early
+    return is_doubling(round, bank.first) & (early | rarely) | between
+
+
+@abilities.renewed.register
+def _(bank: TreeModels, state: TreeModelsState, renewal: Renewal) -> TreeModelsState:
+    """New trees, and the means and counts of their leaves."""
+    T, N, K = state.means.shape
+    given = renewal.sample(N)
+    number, y = given.filled, given.y.reshape(-1, K)
+    seeds, labels = seeds_of(given.seed, T), whole_numbers(y, number)
+    trees, leaf = grown(seeds, given.X, labels, number, bank.depth, bank.max_inputs)
+    counted = jnp.pad(y, ((0, 0), (0, 1)), constant_values=1)
+    of_leaves = counted, jnp.where(given.known[None], leaf, N), number
+    # GPUs add several numbers to one place in any order
+    sums = jax.lax.platform_dependent(*of_leaves, cpu=_sums_at_once, default=_sums_in_order)
+    counts = sums[:, :, K:]
+    means = sums[:, :, :K] / jnp.maximum(counts, 1.0)
+    return TreeModelsState(trees, jnp.concatenate([means, counts], axis=2))
 
 
 def _sums_at_once(counted: jax.Array, leaf: jax.Array, number: jax.Array) -> jax.Array:

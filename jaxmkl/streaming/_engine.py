@@ -10,6 +10,7 @@ import numpy as np
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
+from jaxmkl import abilities
 from jaxmkl._blocks import of_each
 from jaxmkl._checks import refuse_unless
 from jaxmkl._devices import device_of, left_to_xla, on_accelerator, whole
@@ -141,10 +142,10 @@ def scan_rows(
             return state, codes, recorded
 
         def unjudged(state: PyTree, example: tuple) -> tuple[PyTree, PyTree]:
-            return learner.advance_unjudged(state, *example)
+            return abilities.advance_unjudged(learner, state, *example)
 
         def judged(state: PyTree, left: PyTree) -> tuple[PyTree, PyTree]:
-            state, outputs = learner.judge(state, left, y)
+            state, outputs = abilities.judge(learner, state, left, y)
             return state, jax.vmap(plan.record)(outputs)
 
         then, turns = partial(judged, state), _rounds_a_turn(one, state, examples)
@@ -362,7 +363,7 @@ def capacity_wanted(learner: Any, states: PyTree, more: Any) -> int | None:
 
     Each capacity is compiled, so there are few: what has grown before gets twice its room.
     """
-    capacity = learner.capacity(states)
+    capacity = abilities.capacity(learner, states)
     if capacity is None:
         return None
     used = whole(_num_supports(learner, states))
@@ -379,12 +380,12 @@ def with_room(learner: Any, states: PyTree, capacity: int | None) -> PyTree:
 
 @partial(Kept, on_host=True)
 def _num_supports(learner: Any, states: PyTree) -> jax.Array:
-    return of_each(learner.num_supports, states.round, states)
+    return of_each(partial(abilities.num_supports, learner), states.round, states)
 
 
 @Kept
 def _enlarged(learner: Any, states: PyTree, *, capacity: int) -> PyTree:
-    return of_each(partial(learner.enlarged, capacity=capacity), states.round, states)
+    return of_each(partial(abilities.enlarged, learner, capacity=capacity), states.round, states)
 
 
 def capacity_for(supports: int) -> int:

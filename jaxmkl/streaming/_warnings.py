@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
 
-from jaxmkl import _tails
+from jaxmkl import _tails, abilities
 from jaxmkl._checks import shown, warn_outside
 from jaxmkl._devices import on_accelerator
 from jaxmkl._learner import Learner, Output
@@ -65,7 +65,7 @@ def _about_inputs(learner: Learner, examples: Examples) -> str:
     if text or number < ROWS_TO_JUDGE or X.is_sparse or not spans.size or spans.any():
         return text
     start = jax.eval_shape(lambda: learner.init(jax.random.key(0), X.array.shape[-1]))
-    if jax.tree.leaves(jax.eval_shape(learner.context, start)):
+    if jax.tree.leaves(jax.eval_shape(lambda own: abilities.context(learner, own), start)):
         return ""
     text = f"all {number} rows have the same inputs, on which no prediction can depend: "
     text += "steps of a fixed size only add noise to the mean of the labels "

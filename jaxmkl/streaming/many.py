@@ -15,6 +15,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from jaxmkl import _pytree as pytree
+from jaxmkl import abilities
 from jaxmkl._checks import refuse_unless
 from jaxmkl._devices import on_accelerator
 from jaxmkl._learner import Learner, require_learner
@@ -212,7 +213,7 @@ def _begun(
 
     def one(key: jax.Array) -> PyTree:
         state = learner.init(jax.random.fold_in(key, 0), num_inputs, dtype)
-        return learner.enlarged(state, capacity)
+        return abilities.enlarged(learner, state, capacity)
 
     return (jax.vmap(one) if keys.ndim else one)(keys)
 

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
+from jaxmkl import abilities
 from jaxmkl._blocks import take
 from jaxmkl._checks import leaves_by_name
 from jaxmkl._learner import Learner, Output, require_learner
@@ -33,7 +34,8 @@ def check_learner(
 
     It is a frozen pytree with the public methods; its state keeps its types; a step is a
     prediction, which sees no label, and then an update or a skip; rounds are counted; NaN and
-    infinity are counted and change nothing else; labels 0 and 1 mean -1 and +1; a run in blocks
+    infinity are counted and change nothing else; labels 0 and 1 mean -1 and +1; abilities keep the
+    state's types; a run in blocks
     equals the scan of ``step``, whatever the padding, and continues bit for bit after a break,
     also from a file; no bit of its predictions depends on labels of the same round, of later
     rounds, or not asked for; many seeds at once equal the single runs. All checks are in double
@@ -126,7 +128,8 @@ def _play(learner: Learner, state: PyTree, x: jax.Array, y: jax.Array) -> tuple:
 @partial(jax.jit, static_argnums=2)
 def _begin(learner: Learner, key: jax.Array, num_inputs: int) -> PyTree:
     """The state before the first round, with enough capacity for the whole stream."""
-    return learner.enlarged(learner.init(key, num_inputs, jnp.float64), 128)
+    state = learner.init(key, num_inputs, jnp.float64)
+    return abilities.enlarged(learner, state, 128)
 
 
 def _scan(learner: Learner, state: PyTree, X: np.ndarray, y: np.ndarray) -> tuple[PyTree, PyTree]:
@@ -177,6 +180,31 @@ class _LearnerCheck(Check):
         tasks = ("regression", "classification")
         self.require(learner.task in tasks, f"task must be one of {tasks}; got {learner.task!r}")
 
+    def has_abilities(self, state: PyTree) -> None:
+        """Abilities that the learner, or a part of it, registered keep the state's types."""
+        learner, yes = self.subject, jax.ShapeDtypeStruct((), bool)
+
+        def late(state: PyTree, yes: jax.Array) -> tuple[PyTree, ...]:
+            context = abilities.context(learner, state)
+            awaited = abilities.awaiting(learner, state, yes)
+            received = abilities.receiving(learner, awaited, yes)
+            return awaited, received, abilities.with_context(learner, state, context)
+
+        names = "awaiting", "receiving", "with_context"
+        for name, after in zip(names, jax.eval_shape(late, state, yes), strict=True):
+            self.require(types(after) == types(state), f"{name} must keep the state's types")
+        room = abilities.capacity(learner, state)
+        if room is not None:
+            larger = jax.eval_shape(lambda own: abilities.enlarged(learner, own, room + 1), state)
+            found = abilities.capacity(learner, larger)
+            wanted = f"enlarged must make room for {room + 1} support vectors; got {found}"
+            self.require(found is not None and found > room, wanted)
+        shares = jax.eval_shape(lambda own: abilities.importances(learner, own), state)
+        if shares is not None:
+            D = learner.num_inputs(state)
+            text = f"importances must be of shape ({D},); got {shares.shape}"
+            self.require(shares.shape == (D,), text)
+
     def keeps_types(self, num_inputs: int) -> None:
         """The state keeps its shapes and dtypes, in both precisions, without weak types."""
         learner = self.subject
@@ -186,6 +214,7 @@ class _LearnerCheck(Check):
             for field in ("key", "round", "invalid"):
                 # only the name is looked up, as a property may have to be computed
                 self.require(field in dir(state), f"its state must have the field {field}")
+            self.has_abilities(state)
             given = learner.num_inputs(state), learner.dtype(state)
             text = f"num_inputs and dtype must be those of init; got {given}"
             self.require(given == (num_inputs, dtype), text)

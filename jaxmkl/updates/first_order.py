@@ -27,6 +27,7 @@ import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 
 from jaxmkl import _pytree as pytree
+from jaxmkl import abilities
 from jaxmkl._checks import warn_outside
 from jaxmkl._feedback import Feedback
 from jaxmkl._types import Number, Numbers, PyTree
@@ -289,14 +290,16 @@ class OGD(Update):
         steepest = self.loss.steepest
         return None if steepest is None else steepest * jnp.max(jnp.asarray(self.step_sizes))
 
-    def warn_of_steps(self, norm: float) -> None:
-        given = self.step_sizes, self.loss, norm
-        warn_of_step_size("OGD: step_sizes", *given, penalty=self.regularization)
-
     def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
         eta = jnp.atleast_1d(jnp.asarray(self.step_sizes, f.dtype))[:, None]
         decay = 1.0 - eta * jnp.asarray(self.regularization, f.dtype)
         return Step(-eta * self.loss.slope(f, y), decay)
+
+
+@abilities.warn_of_steps.register
+def _(rule: OGD, norm: float) -> None:
+    given = rule.step_sizes, rule.loss, norm
+    warn_of_step_size("OGD: step_sizes", *given, penalty=rule.regularization)
 
 
 @pytree.dataclass
@@ -325,11 +328,13 @@ class NormalizedOGD(Update):
         steepest = self.loss.steepest
         return None if steepest is None else steepest * self.step_size / (1.0 + self.epsilon)
 
-    def warn_of_steps(self, norm: float) -> None:
-        given = self.step_size, self.loss, norm
-        warn_of_step_size("NormalizedOGD: step_size", *given, divisor=self.epsilon + norm)
-
     def step(self, f: jax.Array, y: jax.Array, norm: jax.Array) -> Step:
         eta = jnp.asarray(self.step_size, f.dtype)
         scale = jnp.asarray(self.epsilon, f.dtype) + norm
         return Step(-eta / scale * self.loss.slope(f, y))
+
+
+@abilities.warn_of_steps.register
+def _(rule: NormalizedOGD, norm: float) -> None:
+    given = rule.step_size, rule.loss, norm
+    warn_of_step_size("NormalizedOGD: step_size", *given, divisor=rule.epsilon + norm)

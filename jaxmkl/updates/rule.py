@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import optax
 from jax.typing import DTypeLike
 
-from jaxmkl import _pytree as pytree
+from jaxmkl import abilities
 from jaxmkl._blocks import dots, take, uniform
 from jaxmkl._feedback import Feedback
 from jaxmkl._types import PyTree
@@ -37,12 +37,6 @@ class Rule(HasLoss, abc.ABC):
     """Rounds between two times when :meth:`close` does something; blocks divide it. None where it
     does nothing."""
 
-    has_variance = False
-    """Whether it knows how uncertain its models' values are, as :meth:`variances` says."""
-
-    has_norms = False
-    """Whether it knows the norms of its models, as :meth:`squared_norms` says."""
-
     @property
     def num_rates(self) -> int:
         """Number of rates R."""
@@ -55,10 +49,6 @@ class Rule(HasLoss, abc.ABC):
 
     def check(self) -> None:
         """Raise a ``ValueError`` if what the rule computes has a wrong shape."""
-        return
-
-    def warn_of_steps(self, norm: float) -> None:
-        """Warn if steps cannot converge on examples that all have this k(x, x), or |z|²."""
         return
 
     @abc.abstractmethod
@@ -81,17 +71,6 @@ class Rule(HasLoss, abc.ABC):
     def predict(self, state: PyTree, code: PyTree, z: jax.Array) -> tuple[jax.Array, PyTree]:
         """Values (K, R, P) of the models on z (P, M), and what :meth:`update` uses again."""
 
-    def variances(self, state: PyTree, code: PyTree, aux: PyTree) -> jax.Array:
-        """Variances (R, P) of the models' values, as multiples of that of the labels' noise.
-
-        Those of a rule that ``has_variance``, from what :meth:`predict` returned.
-        """
-        raise NotImplementedError(f"{type(self).__name__} must define variances")
-
-    def squared_norms(self, state: PyTree) -> jax.Array:
-        """|θ|² (K, R, P) of the models, those of a rule that ``has_norms``."""
-        raise NotImplementedError(f"{type(self).__name__} must define squared_norms")
-
     @abc.abstractmethod
     def update(self, state: PyTree, code: PyTree, aux: PyTree, feedback: Feedback) -> PyTree:
         """The state after an example.
@@ -102,23 +81,6 @@ class Rule(HasLoss, abc.ABC):
     def close(self, state: PyTree, codes: PyTree, round: jax.Array) -> PyTree:
         """The state after a block; rounds below ``round`` are over."""
         return state
-
-    def gradients(self, state: PyTree, round: jax.Array, z: jax.Array) -> jax.Array:
-        """The derivatives θ (K, R, P, M) of the models' values by their features, at z (P, M).
-
-        By default JAX derives :meth:`encode` and :meth:`predict`.
-        """
-
-        def values(z: jax.Array) -> jax.Array:
-            code = take(self.encode(state, round, z[None]), 0)
-            return self.predict(state, code, z)[0]
-
-        out, backward = jax.vjp(values, z)
-        K, R, P = out.shape
-        # the value of a kernel depends on its own features alone
-        each = jnp.eye(K * R, dtype=out.dtype).reshape(K * R, K, R, 1)
-        (found,) = jax.vmap(backward)(jnp.broadcast_to(each, (K * R, K, R, P)))
-        return found.reshape(K, R, *z.shape)
 
     def fitted(
         self, state: PyTree, Z: jax.Array, y: jax.Array, counts: jax.Array, round: jax.Array
@@ -161,14 +123,6 @@ class Rule(HasLoss, abc.ABC):
         began = self.init(P, M, Z.dtype, K)
         return jax.lax.scan(turn, began, (Z, y, counts, before))[0]
 
-    def merged(self, states: PyTree, start: PyTree | None) -> PyTree:
-        """One state of those of shards, all leaves with a leading axis (:func:`jaxmkl.merge`).
-
-        ``start`` is the state that they began with; None for one of a learner's ``init``.
-        """
-        wanted = "jaxmkl.updates.RLS: the states of others cannot be added"
-        pytree.require(False, "merge", "a rule", self, wanted)
-
 
 class WeightsRule(Rule):
     """Base of rules whose states have ``weights`` θ (P, K, R, M).
@@ -176,8 +130,6 @@ class WeightsRule(Rule):
     Models that meet the same features z_p lie together, so that a prediction is one product of
     matrices for each kernel.
     """
-
-    has_norms = True
 
     def predict(self, state: Any, code: PyTree, z: jax.Array) -> tuple[jax.Array, PyTree]:
         """Values θ·z (K, R, P) on features (P, M); and the features and values themselves."""
@@ -191,9 +143,10 @@ class WeightsRule(Rule):
             values = jnp.moveaxis(flat.reshape(P, K, R), 0, -1)
         return values, (z, values)
 
-    def squared_norms(self, state: Any) -> jax.Array:
-        """|θ|² (K, R, P)."""
-        return jnp.moveaxis(jnp.sum(jnp.square(state.weights), axis=-1), 0, -1)
+
+@abilities.squared_norms.register
+def _(rule: WeightsRule, state: Any) -> jax.Array:
+    return jnp.moveaxis(jnp.sum(jnp.square(state.weights), axis=-1), 0, -1)
 
 
 def beside_weights(a: jax.Array) -> jax.Array:

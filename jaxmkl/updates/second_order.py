@@ -15,6 +15,7 @@ import numpy as np
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
+from jaxmkl import abilities
 from jaxmkl._blocks import diagonal_of, factor_and_inverse, sum_over_rows
 from jaxmkl._feedback import Feedback
 from jaxmkl._shards import added
@@ -147,7 +148,6 @@ class RLS(Rule):
     )
     period: int = pytree.count(default=32)
     loss = "squared"
-    has_variance = True
 
     def __post_init__(self) -> None:
         sizes = {np.size(self.regularization), np.size(self.forgetting)} - {1}
@@ -246,10 +246,6 @@ class RLS(Rule):
         values = code.value + jnp.moveaxis(sums[..., state.period :], -1, 0)
         return values, (values, sums[..., : state.period], jnp.sum(h_z**2, axis=-1))
 
-    def variances(self, state: RLSState, code: RLSCode, aux: PyTree) -> jax.Array:
-        """z'S z (R, P)."""
-        return jnp.maximum(_left(code, aux[2]), 0.0) / state.discount
-
     def update(self, state: RLSState, code: RLSCode, aux: PyTree, feedback: Feedback) -> RLSState:
         (values, past, square), dtype = aux, aux[0].dtype
         errors = jnp.atleast_1d(feedback.y)[:, None, None] - values
@@ -321,13 +317,6 @@ class RLS(Rule):
         S = S.at[diagonal].add(jitter, mode="promise_in_bounds", **where)
         return jax.lax.cond(due, lambda S: (S + jnp.swapaxes(S, -1, -2)) / 2, lambda S: S, S)
 
-    def gradients(self, state: RLSState, round: jax.Array, z: jax.Array) -> jax.Array:
-        """θ with all that is pending."""
-        rows = jnp.matmul(state.factor, state.gains, precision=_HIGHEST)
-        weights = state.weights + _change(state, rows)  # of features z/sqrt(λ)
-        regularization = jnp.atleast_1d(jnp.asarray(self.regularization, weights.dtype))
-        return weights * jax.lax.rsqrt(regularization)[None, :, None, None]
-
     def fitted(
         self, state: RLSState, Z: jax.Array, y: jax.Array, counts: jax.Array, round: jax.Array
     ) -> RLSState:
@@ -367,13 +356,6 @@ class RLS(Rule):
         discount = jnp.ones_like(state.discount)
         return began._replace(weights=scale * weights, covariance=covariance, discount=discount)
 
-    def merged(self, states: RLSState, start: PyTree | None) -> RLSState:
-        """S and θ from the sums of A = S⁻¹ and b = A θ, in which each example is a summand."""
-        good = bool(np.all(np.asarray(self.forgetting) == 1.0))
-        wanted = "1: what was forgotten in a shard does not tell how old it is in the whole"
-        pytree.require(good, "merge", "forgetting of RLS", self.forgetting, wanted)
-        return _joined(self, states, start)
-
     def _information(self, state: RLSState) -> tuple[jax.Array, jax.Array]:
         """A = S⁻¹ (R, P, M, M), and A θ (K, R, P, M)."""
         _, jitter = self.limits(gathered_diagonal(state.covariance))
@@ -393,6 +375,30 @@ class RLS(Rule):
             table=jnp.where(full, 0.0, state.table),
             discount=jnp.where(full, 1.0, state.discount),
         )
+
+
+@abilities.variances.register
+def _(rule: RLS, state: RLSState, code: RLSCode, aux: PyTree) -> jax.Array:
+    """z'S z (R, P)."""
+    return jnp.maximum(_left(code, aux[2]), 0.0) / state.discount
+
+
+@abilities.gradients.register
+def _(rule: RLS, state: RLSState, round: jax.Array, z: jax.Array) -> jax.Array:
+    """θ with all that is pending."""
+    rows = jnp.matmul(state.factor, state.gains, precision=_HIGHEST)
+    weights = state.weights + _change(state, rows)  # of features z/sqrt(λ)
+    regularization = jnp.atleast_1d(jnp.asarray(rule.regularization, weights.dtype))
+    return weights * jax.lax.rsqrt(regularization)[None, :, None, None]
+
+
+@abilities.merged.register
+def _(rule: RLS, states: RLSState, start: PyTree | None) -> RLSState:
+    """S and θ from the sums of A = S⁻¹ and b = A θ, in which each example is a summand."""
+    good = bool(np.all(np.asarray(rule.forgetting) == 1.0))
+    wanted = "1: what was forgotten in a shard does not tell how old it is in the whole"
+    pytree.require(good, "merge", "forgetting of RLS", rule.forgetting, wanted)
+    return _joined(rule, states, start)
 
 
 def _left(code: RLSCode, square: jax.Array) -> jax.Array:

@@ -8,6 +8,7 @@ from jax import Array
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
+from jaxmkl import abilities
 from jaxmkl._blocks import count_on, of_each, take
 from jaxmkl._learner import Learner, Prediction, learned_late
 from jaxmkl._programs import Kept
@@ -63,24 +64,11 @@ class Delayed(OneByOne):
         D, dtype = self.learner.num_inputs(inner), self.learner.dtype(inner)
         label = () if self.num_outputs is None else (self.num_outputs,)
         of_one = jnp.zeros((D,), dtype), jnp.zeros(label, dtype), jnp.zeros((), bool)
-        example = Waiting(*of_one, self.learner.context(inner))
+        example = Waiting(*of_one, abilities.context(self.learner, inner))
         room = jax.tree.map(
             lambda leaf: jnp.broadcast_to(leaf, (self._room, *leaf.shape)), example
         )
         return DelayedState(inner, room, *jnp.zeros((2,), jnp.int32))
-
-    def num_supports(self, state: DelayedState) -> Array:
-        """Support vectors, and the examples due, as each may become a support vector."""
-        return super().num_supports(state) + state.due
-
-    def await_label(self, state: DelayedState, query: Array) -> DelayedState:
-        state = super().await_label(state, query)
-        return state.replace(awaited=state.awaited + query.astype(jnp.int32))
-
-    def receive_label(self, state: DelayedState, asked: Array) -> DelayedState:
-        """The state after a label arrived, which counts only if ``ask`` had asked for it."""
-        known = asked & (state.awaited > 0)
-        return state.replace(awaited=jnp.where(known, -state.awaited, state.awaited))
 
     def predict_code(self, state: DelayedState, code: Row) -> tuple[Prediction, tuple]:
         """The inner learner's prediction; it has learned all but the last N examples."""
@@ -98,12 +86,12 @@ class Delayed(OneByOne):
     ) -> tuple[DelayedState, Array]:
         """The example waits for its label, and the one of N rounds ago is learned."""
         sound = ~jnp.any(jnp.isnan(aux[0])) & jnp.all(jnp.isfinite(y))
-        asked, context = asked & present, self.learner.context(state.inner)
+        asked, context = asked & present, abilities.context(self.learner, state.inner)
         example = Waiting(code.x, jnp.where(asked, y, jnp.zeros_like(y)), asked, context)
         place = jnp.where(present, self._place(state.round), self._room)
         counted = state.awaited < 0  # when it was asked for
         state = state.replace(
-            inner=self.learner.await_label(state.inner, asked & ~counted),
+            inner=abilities.awaiting(self.learner, state.inner, asked & ~counted),
             awaited=jnp.where(counted, -state.awaited - 1, state.awaited),
             waiting=jax.tree.map(
                 lambda room, new: room.at[place].set(new, mode="drop"), state.waiting, example
@@ -123,7 +111,7 @@ class Delayed(OneByOne):
         """The state after the oldest example due is learned; unchanged unless ``now``."""
         inner = state.inner
         x, y, asked, context = take(state.waiting, self._place(inner.round))
-        then = self.learner.with_context(inner, context)
+        then = abilities.with_context(self.learner, inner, context)
         inner = learned_late(self.learner, inner, then, x, y, asked & now, now)
         return state.replace(inner=inner, due=state.due - now.astype(jnp.int32))
 
@@ -136,6 +124,25 @@ class Delayed(OneByOne):
             return self._learned(state, state.due > 0)
 
         return jax.lax.fori_loop(0, self.delay, one, state)
+
+
+@abilities.num_supports.register
+def _(learner: Delayed, state: DelayedState) -> Array:
+    """Support vectors, and the examples due, as each may become a support vector."""
+    return abilities.num_supports(learner.learner, state.inner) + state.due
+
+
+@abilities.awaiting.register
+def _(learner: Delayed, state: DelayedState, query: Array) -> DelayedState:
+    inner = abilities.awaiting(learner.learner, state.inner, query)
+    return state.replace(inner=inner, awaited=state.awaited + query.astype(jnp.int32))
+
+
+@abilities.receiving.register
+def _(learner: Delayed, state: DelayedState, asked: Array) -> DelayedState:
+    """The state after a label arrived, which counts only if ``ask`` had asked for it."""
+    known = asked & (state.awaited > 0)
+    return state.replace(awaited=jnp.where(known, -state.awaited, state.awaited))
 
 
 @Kept

@@ -15,6 +15,7 @@ from jax import Array
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
+from jaxmkl import abilities
 from jaxmkl._learner import Learner, Output, Prediction
 from jaxmkl._types import Number, PyTree
 from jaxmkl.wrappers.wrapper import OnBlocks, WrapperState
@@ -77,15 +78,6 @@ class LabelBudget(OnBlocks):
         overdrawn = state.overdrawn + (spent & ~left).astype(jnp.int32)
         return updated.replace(remaining=remaining, overdrawn=overdrawn), learned
 
-    def await_label(self, state: LabelBudgetState, query: Array) -> LabelBudgetState:
-        """Charge a label that is asked for now and arrives later."""
-        return _charged(super().await_label(state, query), query.astype(jnp.int32))
-
-    def receive_label(self, state: LabelBudgetState, asked: Array) -> LabelBudgetState:
-        """Refund a label charged when it was asked for, as :meth:`update_code` charges it now."""
-        given_back = (asked & (state.outstanding > 0)).astype(jnp.int32)
-        return _charged(super().receive_label(state, asked), -given_back)
-
     def round(
         self,
         state: LabelBudgetState,
@@ -108,6 +100,21 @@ class LabelBudget(OnBlocks):
         inner, output = play(state.inner, examples, most)  # type: ignore[misc]
         spent = jnp.sum(output.queried, dtype=jnp.int32)
         return state.replace(inner=inner, remaining=state.remaining - spent), output
+
+
+@abilities.awaiting.register
+def _(learner: LabelBudget, state: LabelBudgetState, query: Array) -> LabelBudgetState:
+    """Charge a label that is asked for now and arrives later."""
+    return _charged(
+        abilities.changed(abilities.awaiting, learner, state, query), query.astype(jnp.int32)
+    )
+
+
+@abilities.receiving.register
+def _(learner: LabelBudget, state: LabelBudgetState, asked: Array) -> LabelBudgetState:
+    """Refund a label charged when it was asked for, as :meth:`update_code` charges it now."""
+    given_back = (asked & (state.outstanding > 0)).astype(jnp.int32)
+    return _charged(abilities.changed(abilities.receiving, learner, state, asked), -given_back)
 
 
 def has_labels_left(state: PyTree) -> Array:

@@ -5,6 +5,7 @@ from jax import Array
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
+from jaxmkl import abilities
 from jaxmkl._blocks import take
 from jaxmkl._checks import input_bound
 from jaxmkl._learner import Learner, Prediction
@@ -46,20 +47,6 @@ class Lagged(OneByOne):
         last = (jnp.zeros((n,), self.learner.dtype(inner)) for n in (self.labels, self.errors))
         return LaggedState(inner, *last)
 
-    def importances(self, state: LaggedState) -> Array:
-        """How much each input matters (D,), without the labels and errors, of sum 1."""
-        shares = super().importances(state)[: state.num_inputs]
-        return shares / jnp.sum(shares)
-
-    def context(self, state: LaggedState) -> tuple[Array, Array, PyTree]:
-        return state.labels, state.errors, super().context(state)
-
-    def with_context(
-        self, state: LaggedState, context: tuple[Array, Array, PyTree]
-    ) -> LaggedState:
-        labels, errors, inside = context
-        return super().with_context(state, inside).replace(labels=labels, errors=errors)
-
     def predict_code(self, state: LaggedState, code: Row) -> tuple[Prediction, tuple]:
         x = jnp.concatenate([code.x, state.labels, state.errors])
         codes, prediction, aux = self.predict_inside(state, x, code.given)
@@ -91,6 +78,28 @@ class Lagged(OneByOne):
 
         labels, errors = after(label, state.labels), after(error, state.errors)
         return state.replace(inner=inner, labels=labels, errors=errors), learned
+
+
+@abilities.importances.register
+def _(learner: Lagged, state: LaggedState) -> Array | None:
+    """How much each input matters (D,), without the labels and errors, of sum 1."""
+    shares = abilities.importances(learner.learner, state.inner)
+    if shares is None:
+        return None
+    shares = shares[: state.num_inputs]
+    return shares / jnp.sum(shares)
+
+
+@abilities.context.register
+def _(learner: Lagged, state: LaggedState) -> tuple[Array, Array, PyTree]:
+    return state.labels, state.errors, abilities.context(learner.learner, state.inner)
+
+
+@abilities.with_context.register
+def _(learner: Lagged, state: LaggedState, context: tuple[Array, Array, PyTree]) -> LaggedState:
+    labels, errors, inside = context
+    inner = abilities.with_context(learner.learner, state.inner, inside)
+    return state.replace(inner=inner, labels=labels, errors=errors)
 
 
 def lagged(learner: Learner, labels: int = 3, errors: int = 0) -> Lagged:

@@ -8,6 +8,7 @@ from jax import Array
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
+from jaxmkl import abilities
 from jaxmkl._algorithm import State
 from jaxmkl._blocks import take
 from jaxmkl._checks import require_key
@@ -68,17 +69,6 @@ class OneVsRest(Wrapper):
             jax.vmap(lambda key: self.learner.init(key, num_inputs, dtype))(keys)
         )
 
-    def capacity(self, state: OneVsRestState) -> int | None:
-        return self.learner.capacity(jax.eval_shape(lambda inner: take(inner, 0), state.inner))
-
-    def num_supports(self, state: OneVsRestState) -> Array:
-        return jnp.max(jax.vmap(self.learner.num_supports)(state.inner))
-
-    def enlarged(self, state: OneVsRestState, capacity: int) -> OneVsRestState:
-        return OneVsRestState.of(
-            jax.vmap(lambda own: self.learner.enlarged(own, capacity))(state.inner)
-        )
-
     def encode(self, state: OneVsRestState, X: Array, given: Array | None = None) -> PyTree:
         """Codes of all learners; the axis of learners follows the axis of rows."""
         each = jax.vmap(lambda own: self.learner.encode(own, X, given), out_axes=1)
@@ -109,23 +99,18 @@ class OneVsRest(Wrapper):
     def close(self, state: OneVsRestState, codes: PyTree) -> OneVsRestState:
         return OneVsRestState.of(jax.vmap(self.learner.close, in_axes=(0, 1))(state.inner, codes))
 
-    def await_label(self, state: OneVsRestState, query: Array) -> OneVsRestState:
-        each = jax.vmap(self.learner.await_label, in_axes=(0, None))
-        return OneVsRestState.of(each(state.inner, query))
-
-    def receive_label(self, state: OneVsRestState, asked: Array) -> OneVsRestState:
-        each = jax.vmap(self.learner.receive_label, in_axes=(0, None))
-        return OneVsRestState.of(each(state.inner, asked))
-
     def loss_value(self, prediction: Array, y: Array) -> Array:
         """The sum of the learners' losses."""
         return jnp.sum(self.learner.loss_value(prediction, y), axis=-1)
 
-    def importances(self, state: OneVsRestState) -> Array:
-        return jnp.mean(jax.vmap(self.learner.importances)(state.inner), axis=0)
-
     def info(self, state: OneVsRestState) -> PyTree:
         return jax.vmap(self.learner.info)(state.inner)
+
+
+@abilities.inside.register
+def _(learner: OneVsRest, state: OneVsRestState) -> abilities.Inside:
+    pair = learner.learner, state.inner
+    return abilities.Inside((pair,), lambda states: OneVsRestState.of(states[0]), many=True)
 
 
 def one_vs_rest(learner: Learner, num_classes: int) -> OneVsRest:

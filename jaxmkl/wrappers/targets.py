@@ -5,6 +5,7 @@ from jax import Array
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
+from jaxmkl import abilities
 from jaxmkl._blocks import or_zero
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl._types import Number, PyTree
@@ -54,14 +55,6 @@ class ScaledTargets(OnBlocks):
         residual = jnp.zeros(() if K is None else (K,), dtype)
         moments = MOMENTS.init(key, residual.size, dtype)
         return ScaledTargetsState(inner, moments, residual, jnp.zeros((), jnp.int32))
-
-    def await_label(self, state: ScaledTargetsState, query: Array) -> ScaledTargetsState:
-        state = super().await_label(state, query)
-        return state.replace(awaited=state.awaited + query.astype(jnp.int32))
-
-    def receive_label(self, state: ScaledTargetsState, asked: Array) -> ScaledTargetsState:
-        state, known = super().receive_label(state, asked), asked & (state.awaited > 0)
-        return state.replace(awaited=state.awaited - known.astype(jnp.int32))
 
     def predict_code(self, state: ScaledTargetsState, code: PyTree) -> tuple[Prediction, tuple]:
         """The prediction in the target's own units; the first label is asked for."""
@@ -114,6 +107,19 @@ class ScaledTargets(OnBlocks):
         after = followed(state.residual, distance, 0.9, 0.05, number)
         # the first prediction is made before any label, so its distance means nothing
         return clipped, jnp.where(number > 0, after, state.residual)
+
+
+@abilities.awaiting.register
+def _(learner: ScaledTargets, state: ScaledTargetsState, query: Array) -> ScaledTargetsState:
+    state = abilities.changed(abilities.awaiting, learner, state, query)
+    return state.replace(awaited=state.awaited + query.astype(jnp.int32))
+
+
+@abilities.receiving.register
+def _(learner: ScaledTargets, state: ScaledTargetsState, asked: Array) -> ScaledTargetsState:
+    state = abilities.changed(abilities.receiving, learner, state, asked)
+    known = asked & (state.awaited > 0)
+    return state.replace(awaited=state.awaited - known.astype(jnp.int32))
 
 
 def scaled_targets(learner: Learner, clip: Number | None = None) -> ScaledTargets:

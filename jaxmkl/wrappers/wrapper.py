@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmkl import _pytree as pytree
+from jaxmkl import abilities
 from jaxmkl._algorithm import State
 from jaxmkl._blocks import or_zero, take
 from jaxmkl._learner import Learner, Prediction
@@ -49,17 +50,6 @@ def _asking(name: str) -> Callable:
     return asking
 
 
-def _changing(name: str) -> Callable:
-    """Forward a method that returns the inner learner's next state."""
-    asked = _asking(name)
-
-    @wraps(asked)
-    def changing(self: "Wrapper", state: WrapperState, *given: Any, **named: Any) -> Any:
-        return state.replace(inner=asked(self, state, *given, **named))
-
-    return changing
-
-
 class Wrapper(Learner):
     """Base of learners around a learner: frozen pytree dataclasses with a field ``learner``.
 
@@ -78,18 +68,9 @@ class Wrapper(Learner):
     leading_columns = _inside("leading_columns")
     loss_value = _inside("loss_value")
     check_inputs = _inside("check_inputs")
-    capacity = _asking("capacity")
-    num_supports = _asking("num_supports")
     info = _asking("info")
-    importances = _asking("importances")
     encode = _asking("encode")
     predict_code = _asking("predict_code")
-    close = _changing("close")
-    enlarged = _changing("enlarged")
-    await_label = _changing("await_label")
-    receive_label = _changing("receive_label")
-    context = _asking("context")
-    with_context = _changing("with_context")
 
     def update_code(
         self, state: PyTree, code: PyTree, aux: PyTree, y: Array, asked: Array, present: Array
@@ -98,9 +79,18 @@ class Wrapper(Learner):
         inner, learned = self.learner.update_code(state.inner, *given)
         return state.replace(inner=inner), learned
 
+    def close(self, state: PyTree, codes: PyTree) -> PyTree:
+        return state.replace(inner=self.learner.close(state.inner, codes))
+
     def fit_block_size(self, block_size: int) -> int:
         """As the inner learner can do, and dividing the wrapper's own period, if it has one."""
         return self.learner.fit_block_size(super().fit_block_size(block_size))
+
+
+@abilities.inside.register
+def _(learner: Wrapper, state: WrapperState) -> abilities.Inside:
+    pair = learner.learner, state.inner
+    return abilities.Inside((pair,), lambda states: state.replace(inner=states[0]))
 
 
 @renewals_of.register

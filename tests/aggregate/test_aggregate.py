@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import jaxmkl
+from jaxmkl import abilities
 from jaxmkl.aggregate import DrawOne, Hedge, HedgeState, Uniform
 from jaxmkl.aggregate.base import sign_kept
 from jaxmkl.losses import LOSSES, Hinge
@@ -88,7 +89,7 @@ def test_hedge_discounts_what_is_judged(cost, loss, costs, x64):
 def test_where_nobody_is_judged_no_bit_changes():
     state = HedgeState(jnp.asarray([-3.25, 0.0, -0.7], jnp.float32))
     for rule in (Hedge(0.7), DrawOne(0.7)):
-        noise = rule.noise(jax.random.key(0), 3, jnp.float32)
+        noise = abilities.noise(rule, jax.random.key(0), 3, jnp.float32)
         after, _ = judged(rule, state, [np.inf, 1.0, np.nan], 1.0, judged=~ALL, noise=noise)
         np.testing.assert_array_equal(after.log_weights, state.log_weights)
 
@@ -223,7 +224,7 @@ def test_draws_have_their_law_and_are_the_same_in_both_precisions():
         state = HedgeState(jnp.log(jnp.asarray(WEIGHTS, dtype)))
 
         def one(key):
-            noise = rule.noise(key, 3, dtype)
+            noise = abilities.noise(rule, key, 3, dtype)
             return rule.predict(state, jnp.zeros(3, dtype), None, noise)[0].drawn
 
         return np.asarray(jax.jit(jax.vmap(one))(keys))
@@ -297,7 +298,7 @@ def test_types_are_kept(dtype):
         for rule in (Uniform(), Hedge(0.5), DrawOne(0.5)):
             state = rule.init(3, jnp.dtype(dtype))
             np.testing.assert_allclose(rule.weights(state), np.full(3, 1 / 3, dtype), rtol=1e-6)
-            noise = rule.noise(jax.random.key(0), 3, jnp.dtype(dtype))
+            noise = abilities.noise(rule, jax.random.key(0), 3, jnp.dtype(dtype))
             values = jnp.arange(3.0, dtype=dtype)
             combined, aux = rule.predict(state, values, jnp.asarray(ALL), noise)
             after = rule.update(state, aux, jnp.ones((), dtype), Hinge(), jnp.asarray(ALL))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import jaxmkl
-from jaxmkl import features, models, updates
+from jaxmkl import abilities, features, models, updates
 from jaxmkl.learners import Aligned, MultiTask
 from jaxmkl.models.supports.eviction import ProjectState
 
@@ -83,8 +83,8 @@ def played(learner, X, y, dtype):
     """The predictions (T,) of a run in this precision, and the state after it."""
     state = begun(learner, X.shape[1], dtype)
     run = jax.jit(lambda state, X, y: jaxmkl.run(learner, state, X, y, block_size=BLOCK))
-    if learner.capacity(state) is not None:
-        state = learner.enlarged(state, len(X))
+    if abilities.capacity(learner, state) is not None:
+        state = abilities.enlarged(learner, state, len(X))
     state, outputs = run(state, X.astype(dtype), y.astype(dtype))
     return np.asarray(outputs.prediction, float), state
 

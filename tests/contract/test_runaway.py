@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jaxmkl
-from jaxmkl import pytree, updates
+from jaxmkl import abilities, pytree, updates
 from jaxmkl.cli import main
 from jaxmkl.models import BudgetSupport, DenseSupport, SupportModels, supports
 from jaxmkl.sklearn import MKLRegressor
@@ -275,9 +275,13 @@ def test_what_is_not_known_is_not_judged():
     """Removal that enlarges others, a loss for numbers, a kernel without a known k(x, x)."""
     kernel, one = jaxmkl.Gaussian(1.0), jnp.ones(())
     unknown = BudgetSupport(4, supports.RemoveUnbiased())
-    assert SupportModels(kernel, store=unknown).reach(one) is None
-    assert SupportModels(kernel, updates.OGD(0.1)).reach(one) is None
-    assert SupportModels(2.0 * kernel).reach(one) is None
-    assert jaxmkl.raker().reach(one) is None
+    assert abilities.reach(SupportModels(kernel, store=unknown), one) is None
+    assert abilities.reach(SupportModels(kernel, updates.OGD(0.1)), one) is None
+    assert abilities.reach(SupportModels(2.0 * kernel), one) is None
+    assert abilities.reach(jaxmkl.raker(), one) is None
     both = jaxmkl.KernelDictionary((kernel, jaxmkl.Polynomial(2), kernel * kernel))
-    assert np.isinf(SupportModels(both).reach(one)).tolist() == [False, True, False]
+    assert np.isinf(abilities.reach(SupportModels(both), one)).tolist() == [
+        False,
+        True,
+        False,
+    ]

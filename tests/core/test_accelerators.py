@@ -21,7 +21,7 @@ from jax.sharding import AbstractDevice, AbstractMesh, SingleDeviceSharding
 
 import jaxmkl
 from experiments.bench.launches import kernels_a_round
-from jaxmkl import _devices, design, wrappers
+from jaxmkl import _devices, abilities, design, wrappers
 from jaxmkl.streaming import _engine, _spread, examples, run_many
 from tests.common.marks import long, quick
 from tests.common.trees import assert_close, everything
@@ -49,7 +49,7 @@ def one_stream(learner, plan):
     room = _engine.capacity_for(T)
 
     def begin():
-        return learner.enlarged(learner.init(jax.random.key(0), D, jnp.float32), room)
+        return abilities.enlarged(learner, learner.init(jax.random.key(0), D, jnp.float32), room)
 
     rows = _engine.Rows(shaped(room, D), shaped(room), length=shaped(dtype=jnp.int32))
     return _engine.run_rows, (learner, jax.eval_shape(begin), rows), {"plan": plan}

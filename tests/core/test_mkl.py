@@ -9,6 +9,7 @@ import optax
 import pytest
 
 import jaxmkl
+from jaxmkl import abilities
 from jaxmkl.aggregate import DrawOne, Hedge, Stack, Uniform
 from jaxmkl.features import FourierFeatures
 from jaxmkl.losses import LOSSES
@@ -186,7 +187,7 @@ def test_banks_side_by_side():
     np.testing.assert_array_equal(info.support, [40] * 3)
     assert int(info.overflow) == 0
     assert info.weights.shape == (7,)
-    assert learner.capacity(state) == 64
+    assert abilities.capacity(learner, state) == 64
 
 
 def test_banks_alike_draw_frequencies_of_their_own():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import jaxmkl
+from jaxmkl import abilities
 from jaxmkl.models import FeatureModels, Feedback, LikelihoodModels, MetricModels, SideBySide
 from jaxmkl.reservoir import Renewal
 from jaxmkl.updates import OGD, RLS
@@ -54,7 +55,7 @@ def block(bank, state, X, y, learns, round):
     def one(state, example):
         code, y, learns = example
         values, aux = bank.predict(state, code)
-        variances = bank.variances(state, code, aux)
+        variances = abilities.variances(bank, state, code, aux)
         return bank.update(state, code, aux, feedback_of(y, learns)), (values, variances)
 
     after, said = jax.lax.scan(one, state, (codes, y, learns))
@@ -63,7 +64,7 @@ def block(bank, state, X, y, learns, round):
 
 @jax.jit
 def renewed(bank, state, given):
-    return bank.renewed(state, given)
+    return abilities.renewed(bank, state, given)
 
 
 def stream(K, blocks=6):
@@ -109,8 +110,12 @@ def test_models_are_those_of_the_banks_alone(K):
             expected = np.concatenate(expected, axis=-1)
             assert got.shape == expected.shape
             np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-9)
-    shares = np.stack([bank.importances(s) for bank, s in zip(alone[1:], own[1:], strict=True)])
-    np.testing.assert_allclose(together.importances(state), shares.mean(axis=0), rtol=1e-8)
+    shares = np.stack(
+        [abilities.importances(*pair) for pair in zip(alone[1:], own[1:], strict=True)]
+    )
+    np.testing.assert_allclose(
+        abilities.importances(together, state), shares.mean(axis=0), rtol=1e-8
+    )
 
 
 def test_the_states_of_the_banks_come_back():

@@ -11,6 +11,7 @@ from sklearn.datasets import make_friedman1
 from sklearn.ensemble import ExtraTreesRegressor
 
 import jaxmkl
+from jaxmkl import abilities
 from jaxmkl.aggregate import Hedge, Uniform
 from jaxmkl.models import FeatureModels, TreeModels
 from jaxmkl.models.growing_trees import grown, inputs_of, leaves, seeds_of, whole_numbers
@@ -229,7 +230,7 @@ def test_merged_shards_grow_trees_on_what_they_kept():
 
 
 def test_trees_grow_between_powers_of_two_until_the_sample_is_full():
-    renews = jax.jit(jax.vmap(lambda round: TreeModels().renews(round)))
+    renews = jax.jit(jax.vmap(lambda round: abilities.renews(TreeModels(), round)))
     found = np.flatnonzero(renews(jnp.arange(70_000)))
     early = [64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096]
     np.testing.assert_array_equal(found, [*early, 16_384, 65_536])

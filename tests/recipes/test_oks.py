@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from support_cases import NUM_EXAMPLES, begin, held, rounds, stream
 
-from jaxmkl import aggregate, updates
+from jaxmkl import abilities, aggregate, updates
 from jaxmkl.kernels import Gaussian
 from jaxmkl.mkl import MKL
 from jaxmkl.models import DenseSupport, SupportModels
@@ -29,7 +29,9 @@ def decaying(kernels, *, step_size, smoothing, num_rounds, regularization):
 def check(learner, bandwidths, X, y, step_size, smoothing, regularization=0.0):
     """The learner's rounds are the oracle's; each of the bandwidths was drawn."""
     P = len(bandwidths)
-    start = learner.enlarged(begin(learner, X.shape[1]), len(X))  # no room is made inside jit
+    start = abilities.enlarged(
+        learner, begin(learner, X.shape[1]), len(X)
+    )  # no room is made inside jit
     plain = plain_oks.SampledKernel(
         [gaussian(b) for b in bandwidths],
         step_size,
@@ -98,7 +100,7 @@ def test_single_precision():
     wrong, tiny = {}, {}
     for dtype in (np.float32, np.float64):
         with jax.enable_x64(dtype is np.float64):
-            start = learner.enlarged(begin(learner, X.shape[1], dtype), NUM_EXAMPLES)
+            start = abilities.enlarged(learner, begin(learner, X.shape[1], dtype), NUM_EXAMPLES)
             _, outputs, f = rounds(learner, start, X.astype(dtype), y.astype(dtype))
             wrong[dtype] = y * np.asarray(outputs.prediction) <= 0
             f = np.abs(np.asarray(f, np.float64))

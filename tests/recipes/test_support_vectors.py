@@ -25,7 +25,7 @@ from support_cases import (
     with_store,
 )
 
-from jaxmkl import checkpoint
+from jaxmkl import abilities, checkpoint
 from jaxmkl.kernels import Gaussian
 from jaxmkl.models import DenseSupport, SparseSupport, SupportModels
 from jaxmkl.query import Margin
@@ -129,14 +129,14 @@ def test_without_room_nothing_is_learned_and_all_else_goes_on(store, x64):
     learner = with_store(name, store(capacity=8, tile=8, period=8))
     X, y, _ = stream()
     start = begin(learner, X.shape[1])
-    assert learner.capacity(start) == 8
+    assert abilities.capacity(learner, start) == 8
     state, outputs, f = rounds(learner, start, X, y)  # inside jit: not enlarged
     full = Limited(kernels_for(ALL[name])[1], **ALL[name].arguments)
     predictions = [full.step(*example) for example in zip(X, y, *draws(start, X, 6), strict=True)]
     np.testing.assert_allclose(outputs.prediction, predictions, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(f[-1], full.f, rtol=1e-9, atol=1e-9)
     assert int(learner.info(state).overflow) == full.overflow > 20
-    assert int(learner.num_supports(state)) == learner.capacity(state) == 8
+    assert int(abilities.num_supports(learner, state)) == abilities.capacity(learner, state) == 8
     places = [[(t, pytest.approx(a, rel=1e-9)) for t, a in one] for one in full.places]
     assert held(state, X) == places
 
@@ -147,20 +147,20 @@ def test_a_run_makes_room_and_goes_on_from_a_file(x64, tmp_path):
     made = []
 
     def run(learner, state, X, y, **arguments):
-        made.append(learner.capacity(state))
+        made.append(abilities.capacity(learner, state))
         state, first = driver(learner, state, X[:60], y[:60], **arguments)
-        made.append(learner.capacity(state))
+        made.append(abilities.capacity(learner, state))
         path = tmp_path / "state.npz"
         checkpoint.save(path, learner, state)
         learner, state = checkpoint.load(path)
-        assert learner.capacity(state) == made[-1]
+        assert abilities.capacity(learner, state) == made[-1]
         state, second = driver(learner, state, X[60:], y[60:], **arguments)
-        made.append(learner.capacity(state))
+        made.append(abilities.capacity(learner, state))
         return state, jax.tree.map(lambda *parts: np.concatenate(parts), first, second)
 
     state = check_run("omkc_dd", learner, run)
     assert int(learner.info(state).overflow) == 0
-    assert made[0] < 60 <= made[1] < int(learner.num_supports(state)) <= made[2]
+    assert made[0] < 60 <= made[1] < int(abilities.num_supports(learner, state)) <= made[2]
 
 
 @pytest.mark.endless
@@ -174,7 +174,7 @@ def test_a_stream_makes_room(x64):
 
     state = check_run("spa", learner, run)
     assert int(learner.info(state).overflow) == 0
-    assert learner.capacity(state) >= int(learner.num_supports(state)) > 8
+    assert abilities.capacity(learner, state) >= int(abilities.num_supports(learner, state)) > 8
 
 
 # --- derivatives ---------------------------------------------------------------------------------

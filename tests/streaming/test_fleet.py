@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxmkl
+from jaxmkl import abilities
 from tests.common.marks import long
 from tests.common.trees import assert_close, assert_equal, everything, plain, row_of
 
@@ -59,18 +60,21 @@ def equals_runs_alone(learner, states, X, y, ends, outputs, lengths, tolerance=2
     """Example by example, which is one program for all lengths."""
     for m, length in enumerate(lengths):
         end, recorded = row_of(states, m), row_of(outputs, m)
-        if learner.capacity(end) is not None:
-            end = learner.enlarged(end, 64)
+        if abilities.capacity(learner, end) is not None:
+            end = abilities.enlarged(learner, end, 64)
         behind = jax.tree.map(lambda leaf, n=length: leaf[n:], recorded)
         for leaf in jax.tree.leaves(plain(behind)):
             assert np.isnan(leaf).all() if leaf.dtype.kind == "f" else not leaf.any()
         for t in range(length):
             end, alone = step(learner, end, X[m, t], y[m, t])
             assert_close(row_of(recorded, t), alone, tolerance)
-        if learner.capacity(end) is None:
+        if abilities.capacity(learner, end) is None:
             assert_close(row_of(ends, m), end, tolerance)
         else:
-            assert_close(learner.num_supports(row_of(ends, m)), learner.num_supports(end))
+            assert_close(
+                abilities.num_supports(learner, row_of(ends, m)),
+                abilities.num_supports(learner, end),
+            )
         assert_equal(row_of(ends, m).round, end.round)
 
 

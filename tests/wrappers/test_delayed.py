@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jaxmkl
-from jaxmkl import features, models, query, updates
+from jaxmkl import abilities, features, models, query, updates
 from jaxmkl.wrappers import delayed, lagged, predictive, probabilities
 from tests.common.marks import quick
 from tests.common.trees import assert_equal, plain, scan
@@ -282,11 +282,14 @@ def test_supports_find_room_in_a_run():
     store = models.supports.DenseSupport(8, tile=8, period=4)
     learner = jaxmkl.MKL(models.SupportModels(jaxmkl.Gaussian(1.0), updates.OGD(0.1), store))
     state = jaxmkl.run(learner, begin(learner), X, y, delay=6)[0]
-    assert (int(learner.num_supports(state)), int(learner.info(state).overflow)) == (40, 0)
+    assert (
+        int(abilities.num_supports(learner, state)),
+        int(learner.info(state).overflow),
+    ) == (40, 0)
     late = delayed(learner, 6)
     chunks = [(X[:30], y[:30]), (X[30:], y[30:])]
     for state, _ in jaxmkl.stream(late, begin(late), chunks):
-        room = late.capacity(state) - int(late.num_supports(state))
+        room = abilities.capacity(late, state) - int(abilities.num_supports(late, state))
         assert room >= 0
     assert int(late.info(late.flushed(state)).overflow) == 0
 

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 import jaxmkl
-from jaxmkl import Learner
+from jaxmkl import Learner, abilities
 from jaxmkl._checks import leaves_by_name
 from jaxmkl._types import PyTree
 from jaxmkl.cli.labelling.rows import Rows
@@ -47,9 +47,9 @@ def asking(
         X, y = rows.X[rows.has_label], rows.y[rows.has_label] - rows.seen.start
         state, _ = jaxmkl.run(learner, state, X, y.astype(np.float32))
     learner, state = with_query(learner, state, Rate(rate))
-    if (capacity := learner.capacity(state)) is not None:
-        room = int(np.max(learner.num_supports(state))) + unlabelled
-        state = learner.enlarged(state, max(room, capacity))
+    if (capacity := abilities.capacity(learner, state)) is not None:
+        room = int(np.max(abilities.num_supports(learner, state))) + unlabelled
+        state = abilities.enlarged(learner, state, max(room, capacity))
     return _around(jaxmkl.label_budget(learner, budget), state)
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmkl import Learner
+from jaxmkl import Learner, abilities
 from jaxmkl._programs import Kept
 from jaxmkl._types import PyTree
 from jaxmkl.cli.labelling.journal import ADVICE, Journal
@@ -240,4 +240,4 @@ class Labelling:
 
 @Kept
 def _awaiting(learner: Learner, state: PyTree) -> PyTree:
-    return learner.await_label(state, jnp.asarray(True))
+    return abilities.awaiting(learner, state, jnp.asarray(True))

@@ -1,0 +1,25 @@
+"""Judging: losses that nothing in a block depends on may be worked out for the block at once.
+
+Drivers do so on accelerators, where each kernel takes a while to begin.
+"""
+
+import functools
+from typing import Any
+
+import jax
+
+from jaxmkl._types import PyTree
+
+
+@functools.singledispatch
+def advance_unjudged(
+    learner: Any, state: PyTree, code: PyTree, y: jax.Array, present: Any = True
+) -> tuple[PyTree, PyTree]:
+    """``learner.advance`` without what nothing in a block depends on; what :func:`judge` needs."""
+    raise NotImplementedError(f"{type(learner).__name__} must be a jaxmkl.Learner")
+
+
+@functools.singledispatch
+def judge(learner: Any, state: PyTree, left: PyTree, y: jax.Array) -> tuple[PyTree, PyTree]:
+    """The state and the outputs after rounds with labels ``y`` (B, ...) that left this."""
+    raise NotImplementedError(f"{type(learner).__name__} must be a jaxmkl.Learner")
