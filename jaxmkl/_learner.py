@@ -84,7 +84,7 @@ class Output(NamedTuple):
     """The distribution that it had."""
 
 
-class Learner(abc.ABC):
+class Learner(abilities.NoMethods, abc.ABC):
     """Base of all learners: the public methods, written once on the four inner ones.
 
     Base of algorithms is :class:`Algorithm`, of learners around another one

@@ -30,6 +30,8 @@ A part of one's own does the same:
 [1.0, 0.0]
 """
 
+from typing import Any
+
 from jaxmkl.abilities.certainty import variances
 from jaxmkl.abilities.chance import noise
 from jaxmkl.abilities.growth import capacity, enlarged, num_supports, support_counts
@@ -67,3 +69,18 @@ __all__ = [
     "warn_of_steps",
     "with_context",
 ]
+
+FINAL = ("importances",)
+"""Methods of learners that call an ability, and are not to be written anew."""
+
+
+class NoMethods:
+    """Base of the protocols: an ability that is written as a method would never be called."""
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        for name in __all__:
+            ability, method = globals()[name], vars(cls).get(name)
+            if hasattr(ability, "register") and callable(method) and name not in FINAL:
+                wanted = f"a function registered by jaxmkl.abilities.{name}.register"
+                raise TypeError(f"{cls.__name__}: {name} must be {wanted}; got a method")

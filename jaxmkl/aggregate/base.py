@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 
+from jaxmkl import abilities
 from jaxmkl._types import Number, PyTree
 from jaxmkl.kernels.scaled import VANISHED
 from jaxmkl.losses import Loss
@@ -28,7 +29,7 @@ class Combination(NamedTuple):
     """Which models take part in the round (E,), if not all do; None for all."""
 
 
-class Aggregate(abc.ABC):
+class Aggregate(abilities.NoMethods, abc.ABC):
     """The base of all aggregates: frozen pytree dataclasses with a state of their own."""
 
     output: str = "value"

@@ -9,6 +9,7 @@ import optax
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
+from jaxmkl import abilities
 from jaxmkl._algorithm import Algorithm, State
 from jaxmkl._feedback import Feedback
 from jaxmkl._types import Number, PyTree
@@ -98,17 +99,6 @@ class MovingKernel(Algorithm):
             "weights": jnp.zeros((self.budget,), dtype),
         }
 
-    def reach(self, rounds: jax.Array) -> jax.Array | None:
-        """The sum of all steps, as basis functions are removed.
-
-        This is no proven bound where a kernel moves: weights that compensated for each other under
-        the old one need not do so under the new one. Far larger values are lost all the same.
-        """
-        steepest = self.loss.steepest
-        if steepest is None or not self.space.unit:
-            return None
-        return reach_of_all(jnp.asarray(self.step_size, rounds.dtype) * steepest, rounds)
-
     def _step(
         self, value: jax.Array, feedback: Feedback
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -153,3 +143,16 @@ class MovingKernel(Algorithm):
         dtype, rounds = self.dtype(state), jnp.maximum(state.round, 1)
         rate = state.zeros.astype(dtype) / rounds.astype(dtype)
         return MovingInfo(self.space.parameters(state.coordinates), state.number, rate)
+
+
+@abilities.reach.register
+def _(learner: MovingKernel, rounds: jax.Array) -> jax.Array | None:
+    """The sum of all steps, as basis functions are removed.
+
+    This is no proven bound where a kernel moves: weights that compensated for each other under
+    the old one need not do so under the new one. Far larger values are lost all the same.
+    """
+    steepest = learner.loss.steepest
+    if steepest is None or not learner.space.unit:
+        return None
+    return reach_of_all(jnp.asarray(learner.step_size, rounds.dtype) * steepest, rounds)

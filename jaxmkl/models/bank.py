@@ -13,12 +13,13 @@ import jax
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
+from jaxmkl import abilities
 from jaxmkl._feedback import Feedback
 from jaxmkl._types import PyTree
 from jaxmkl.updates import Rule
 
 
-class Bank(abc.ABC):
+class Bank(abilities.NoMethods, abc.ABC):
     """The base of all banks: frozen pytree dataclasses."""
 
     period: int | None = None

@@ -25,7 +25,7 @@ from jaxmkl._types import PyTree
 from jaxmkl.losses import HasLoss
 
 
-class Rule(HasLoss, abc.ABC):
+class Rule(abilities.NoMethods, HasLoss, abc.ABC):
     """Base of all update rules: frozen pytree dataclasses.
 
     An argument outside its range raises a ``ValueError`` that names it.

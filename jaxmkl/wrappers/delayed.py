@@ -29,7 +29,7 @@ class Waiting(NamedTuple):
     asked: Array
     """Whether the label was asked for (R,)."""
     context: PyTree
-    """The parts of the state that belong to each example (:meth:`jaxmkl.Learner.context`)."""
+    """The parts of the state that belong to each example (:func:`jaxmkl.abilities.context`)."""
 
 
 @pytree.dataclass

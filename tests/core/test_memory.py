@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jaxmkl
-from jaxmkl import pytree
+from jaxmkl import abilities, pytree
 from jaxmkl._renewals import renewals_of
 from jaxmkl.models import Bank, FeatureModels, LikelihoodModels, MetricModels, TreeModels
 from jaxmkl.reservoir import Renewal, Reservoir
@@ -42,15 +42,17 @@ class Mean(Bank):
     def update(self, state, code, aux, feedback):
         return state
 
-    def renewed(self, state, renewal):
-        given = renewal.sample(self.sample)
-        dtype = given.y.dtype
-        return {
-            "mean": jnp.sum(given.y) / jnp.maximum(jnp.sum(given.known), 1).astype(dtype),
-            "inputs": jnp.sum(given.X, axis=0),
-            "rounds": state["rounds"] + given.round.astype(dtype),
-            "drawn": jax.random.uniform(given.key, (), dtype),
-        }
+
+@abilities.renewed.register
+def _(bank: Mean, state, renewal):
+    given = renewal.sample(bank.sample)
+    dtype = given.y.dtype
+    return {
+        "mean": jnp.sum(given.y) / jnp.maximum(jnp.sum(given.known), 1).astype(dtype),
+        "inputs": jnp.sum(given.X, axis=0),
+        "rounds": state["rounds"] + given.round.astype(dtype),
+        "drawn": jax.random.uniform(given.key, (), dtype),
+    }
 
 
 def stream():

@@ -87,6 +87,14 @@ def test_what_cannot_be_added_is_refused_in_one_sentence():
             abilities.merged(part, None, None)
 
 
+def test_an_ability_that_is_written_as_a_method_is_refused():
+    with pytest.raises(TypeError, match="Mine: squared_norms must be a function registered by"):
+
+        class Mine(jaxmkl.updates.Perceptron):
+            def squared_norms(self, state):
+                return 0.0
+
+
 def test_a_part_of_ones_own_registers_what_it_can():
     @jaxmkl.pytree.dataclass
     class Told(jaxmkl.models.FeatureModels):
