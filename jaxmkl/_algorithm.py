@@ -314,6 +314,12 @@ def _(learner: Algorithm, state: PyTree, asked: Array) -> PyTree:
     return state
 
 
+@abilities.diverged_unless.register
+def _(learner: Algorithm, before: PyTree, after: PyTree, sound: Array) -> PyTree:
+    all_of_them = before.nonfinite + (after.round - before.round)
+    return after.replace(nonfinite=jnp.where(sound, after.nonfinite, all_of_them))
+
+
 @abilities.advance_unjudged.register
 def _(
     learner: Algorithm, state: PyTree, code: Code, y: Array, present: ArrayLike = True

@@ -38,7 +38,7 @@ from jaxmkl import abilities
 from jaxmkl._blocks import or_zero, take
 from jaxmkl._checks import as_array, check_state, refuse_unless
 from jaxmkl._eager import compiled, compiled_round, in_tiles
-from jaxmkl._ranges import refuse_out_of_range, reported
+from jaxmkl._ranges import in_range, refuse_out_of_range
 from jaxmkl._types import Inputs, PyTree
 from jaxmkl.distributions import StudentMixture
 from jaxmkl.labels import one_vs_rest, signs
@@ -315,6 +315,11 @@ class Learner(abilities.NoMethods, abc.ABC):
         codes, code = self._encoded(state, x)
         after, output = self.advance(state, code, y)
         return reported(self, state, self.close(after, codes)), output
+
+
+def reported(learner: Learner, before: PyTree, after: PyTree) -> PyTree:
+    """The state after some rounds, which count as ``nonfinite`` if a number is out of range."""
+    return abilities.diverged_unless(learner, before, after, in_range(learner))
 
 
 def learned_late(

@@ -153,17 +153,6 @@ def in_range(value: PyTree) -> jax.Array:
     return jnp.all(jnp.where(of_each("exclusive"), x > below, x >= below) & (x <= above))
 
 
-def reported(learner: PyTree, before: PyTree, after: PyTree) -> PyTree:
-    """The state after some rounds, which count as ``nonfinite`` if a number is out of range."""
-    sound, rounds = in_range(learner), after.round - before.round
-
-    def one(path: tuple, old: jax.Array, new: jax.Array) -> jax.Array:
-        counts = path and getattr(path[-1], "name", None) == "nonfinite"
-        return jnp.where(sound, new, old + rounds) if counts else new
-
-    return jax.tree.map_with_path(one, before, after)
-
-
 def refuse_out_of_range(value: PyTree) -> None:
     """Raise a ``ValueError`` for the first number that is out of its range; tracers pass."""
 

@@ -14,6 +14,7 @@ does nothing, or asks the parts inside, which a composite names once (:func:`ins
     merging      merged                                               shards become one
     importance   importances                                          of the inputs
     judging      advance_unjudged  judge                              losses of a block at once
+    counting     diverged_unless                                      rounds that went wrong
     chance       noise                                                of aggregates that draw
 
 A part of one's own does the same:
@@ -34,6 +35,7 @@ from typing import Any
 
 from jaxmkl.abilities.certainty import variances
 from jaxmkl.abilities.chance import noise
+from jaxmkl.abilities.counting import diverged_unless
 from jaxmkl.abilities.growth import capacity, enlarged, num_supports, support_counts
 from jaxmkl.abilities.importance import importances
 from jaxmkl.abilities.judging import advance_unjudged, judge
@@ -51,6 +53,7 @@ __all__ = [
     "capacity",
     "changed",
     "context",
+    "diverged_unless",
     "enlarged",
     "gradients",
     "importances",

@@ -9,8 +9,7 @@ from jax.scipy.linalg import solve
 
 from jaxmkl._blocks import count_on, einsum
 from jaxmkl._feedback import Feedback
-from jaxmkl._learner import Output
-from jaxmkl._ranges import reported
+from jaxmkl._learner import Output, reported
 from jaxmkl._types import PyTree
 from jaxmkl.features.dictionary import DictionaryState
 from jaxmkl.query import Forecast

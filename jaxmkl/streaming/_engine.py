@@ -14,9 +14,8 @@ from jaxmkl import abilities
 from jaxmkl._blocks import of_each
 from jaxmkl._checks import refuse_unless
 from jaxmkl._devices import device_of, left_to_xla, on_accelerator, whole
-from jaxmkl._learner import Learner, Output
+from jaxmkl._learner import Learner, Output, reported
 from jaxmkl._programs import LARGE, Kept, num_operations
-from jaxmkl._ranges import reported
 from jaxmkl._renewals import Renewals, renewals_of
 from jaxmkl._types import Inputs, Labels, PyTree
 from jaxmkl.streaming._carry import few_arrays, scan_in_few_arrays

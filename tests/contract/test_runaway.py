@@ -249,7 +249,8 @@ def played(learner, state, X, y):
 def largest_shares(learner, state, X, y):
     """The largest |f| / reach of streams (S, T), after the first label."""
     found = jax.vmap(lambda X, y: played(learner, state, X, y))(X, y)
-    reach = jax.vmap(learner.reach)(jnp.arange(LENGTH, dtype=jnp.float32))[:, 0]
+    rounds = jnp.arange(LENGTH, dtype=jnp.float32)
+    reach = jax.vmap(lambda round: abilities.reach(learner, round))(rounds)[:, 0]
     return jnp.max(jnp.abs(found[:, 1:]) / reach[None, 1:], axis=1)
 
 
