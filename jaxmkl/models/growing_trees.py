@@ -8,6 +8,7 @@ pieces of the points, or of the slots, so that a level costs what there is, not 
 Random numbers are hashes of a tree's seed, the level, and a point, or a slot and an input.
 """
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import jax
@@ -99,6 +100,153 @@ class _Growth(NamedTuple):
     """The number of splits, and of nodes in this level (T, 2), int32."""
 
 
+@dataclasses.dataclass(frozen=True)
+class _Points:
+    """The points on which trees grow, and the four steps of a level. A step goes over pieces."""
+
+    X: jax.Array
+    """Inputs (T, N, D), or (1, N, D) of all trees alike."""
+    counted: jax.Array
+    """1, and the labels, of each point (1, N, 1 + K), int32."""
+    of_tree: Any
+    """The first index into ``X`` for each tree, (T, 1) or (1, 1)."""
+    trees: Any
+    """The numbers of the trees (T, 1)."""
+    size: int
+    """Of a piece."""
+    turns: jax.Array
+    """Pieces that the points fill."""
+
+    def cut(self, array: jax.Array, piece: jax.Array) -> jax.Array:
+        """A piece of the second axis."""
+        return jax.lax.dynamic_slice_in_dim(array, piece * self.size, self.size, 1)
+
+    def put(self, array: jax.Array, part: jax.Array, piece: jax.Array) -> jax.Array:
+        """The array with another piece."""
+        return jax.lax.dynamic_update_slice_in_dim(array, part, piece * self.size, 1)
+
+    def numbers(self, piece: jax.Array) -> jax.Array:
+        """Of the points, or slots, in a piece (1, size)."""
+        return (piece * self.size + np.arange(self.size, dtype=np.int32))[None]
+
+    def draws(self, bits: jax.Array, piece: jax.Array) -> jax.Array:
+        """The random bits of nodes by their inputs (T, size, D)."""
+        of_nodes = hashed(bits, ~self.numbers(piece))
+        return hashed(of_nodes[:, :, None], np.arange(self.X.shape[2])[None, None])
+
+    def moved(self, growth: _Growth, bits: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """``node`` and ``ends`` once points went on to the halves of their nodes.
+
+        Some of the points span the node that they come to.
+        """
+        shape = len(self.trees), self.size, 2 * self.X.shape[2]
+
+        def move(piece: jax.Array, own: tuple) -> tuple:
+            node, ends = own
+            # not from the array that is written: XLA would copy that
+            here, points = self.cut(growth.node, piece), self.numbers(piece)
+            at = jnp.maximum(here, 0)
+            halves = growth.halves[self.trees, at]
+            left, right, input, on_left, on_right = jnp.moveaxis(halves, 2, 0)
+            goes_right = self.X[self.of_tree, points, input] > growth.threshold[self.trees, at]
+            here = jnp.where(here < 0, here, jnp.where(goes_right, right, left))
+            beside = jnp.where(goes_right, on_right, on_left)
+            draw = uniform_of(hashed(bits, points))
+            spans = (here >= 0) & (draw * beside.astype(draw.dtype) < SPAN)
+            values = self.cut(self.X, piece)
+            both = jnp.broadcast_to(jnp.concatenate([values, -values], axis=2), shape)
+            to = jnp.where(spans, here, ends.shape[1])
+            ends = ends.at[self.trees, to].max(both, mode="drop")
+            return self.put(node, here, piece), ends
+
+        return jax.lax.fori_loop(0, self.turns, move, (growth.node, growth.ends))
+
+    def drawn(
+        self, growth: _Growth, ends: jax.Array, bits: jax.Array, pieces: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        """``drawn`` and ``sums`` once nodes drew thresholds between their ends; sums are zeros."""
+        D = self.X.shape[2]
+
+        def draw(piece: jax.Array, own: tuple) -> tuple:
+            drawn, sums = own
+            part = self.cut(ends, piece)
+            most, least = part[:, :, :D], -part[:, :, D:]
+            # without points that span it a node gets NaN, and nothing goes right
+            draws = uniform_of(self.draws(bits, piece), drawn.dtype)
+            zeros = jnp.zeros((len(sums), self.size, *sums.shape[2:]), sums.dtype)
+            return self.put(drawn, least + draws * (most - least), piece), self.put(
+                sums, zeros, piece
+            )
+
+        return jax.lax.fori_loop(0, pieces, draw, (growth.drawn, growth.sums))
+
+    def summed(
+        self, node: jax.Array, drawn: jax.Array, sums: jax.Array, turns: jax.Array
+    ) -> jax.Array:
+        """``sums`` once points were added to those of their nodes."""
+
+        def add(piece: jax.Array, sums: jax.Array) -> jax.Array:
+            here = self.cut(node, piece)
+            left = ~(self.cut(self.X, piece) > drawn[self.trees, jnp.maximum(here, 0)])
+            left = jnp.pad(left, ((0, 0), (0, 0), (0, 1)), constant_values=True)
+            terms = jnp.where(left[:, :, None], self.cut(self.counted, piece)[:, :, :, None], 0)
+            to = jnp.where(here >= 0, here, sums.shape[1])
+            return sums.at[self.trees, to].add(terms, mode="drop")
+
+        return jax.lax.fori_loop(0, turns, add, sums)
+
+    def split(self, growth: _Growth, bits: jax.Array, pieces: jax.Array) -> _Growth:
+        """The growth once nodes split; the level below begins."""
+        (T, C, D), (_, N), size = growth.drawn.shape, growth.node.shape, self.size
+        trees, dtype = self.trees, growth.drawn.dtype
+
+        def one(piece: jax.Array, own: _Growth) -> _Growth:
+            part = self.cut(growth.sums, piece)
+            leaf, place = jnp.moveaxis(self.cut(growth.nodes, piece), 2, 0)
+            best = jnp.max(_keys(part, self.draws(bits, piece), dtype), axis=2)
+            of_input, low = _low(D)
+            parts = best >> low > 0
+            input = jnp.where(parts, best & ((1 << of_input) - 1), 0)
+            take = trees[:, :, None], np.arange(size)[None, :, None], input[:, :, None]
+            on_left, of_all = part[:, :, 0][take][:, :, 0], part[:, :, 0, D]
+            on_right, threshold = of_all - on_left, self.cut(growth.drawn, piece)[take][:, :, 0]
+            waits = (best < 0) & (of_all > SPAN)
+            # which of its children are nodes; one that waits is its own left child
+            on = jnp.where(parts, on_left > 1, waits), parts & (on_right > 1)
+            # a triangle of ones counts what comes before each node, its last column everything
+            ones = np.triu(np.ones((size, size + 1), np.float32), 1)
+            is_split, goes_left, goes_right = (some.astype(jnp.int32) for some in (parts, *on))
+            found = jnp.stack([is_split, goes_left + goes_right], axis=1).astype(jnp.float32)
+            counts = jnp.dot(found, ones, precision=_HIGHEST).astype(jnp.int32)
+            ordinal, first = jnp.moveaxis(own.totals[:, :, None] + counts[:, :, :size], 1, 0)
+            new, second = ordinal + 1, first + goes_left
+            left = jnp.where(on[0], first, ~leaf)
+            right = jnp.where(parts, jnp.where(on[1], second, ~new), left)
+            many = (jnp.where(parts, n, of_all) for n in (on_left, on_right))
+            halves = jnp.stack([left, right, input, *many], axis=2)
+            # a split has its children, its input, and a link to it
+            what = jnp.stack([~leaf, ~new, input, ordinal], axis=2)
+            where = jnp.stack([2 * ordinal, 2 * ordinal + 1, 2 * N + ordinal, place], axis=2)
+            where = jnp.where(parts[:, :, None], where, 3 * N)
+            at = jnp.where(parts, ordinal, N)
+            place = jnp.where(parts, 2 * ordinal, place)
+            below = jnp.stack([leaf, place, new, 2 * ordinal + 1], axis=2)
+            slots = jnp.where(jnp.stack(on, axis=2), jnp.stack([first, second], axis=2), C)
+            return own._replace(
+                halves=self.put(own.halves, halves, piece),
+                threshold=self.put(own.threshold, threshold, piece),
+                ends=self.put(own.ends, jnp.full((T, size, 2 * D), -jnp.inf, dtype), piece),
+                nodes=own.nodes.at[trees[:, :, None], slots].set(
+                    below.reshape(T, size, 2, 2), mode="drop"
+                ),
+                links=own.links.at[trees[:, :, None], where].set(what, mode="drop"),
+                thresholds=own.thresholds.at[trees, at].set(threshold, mode="drop"),
+                totals=own.totals + counts[:, :, size],
+            )
+
+        return jax.lax.fori_loop(0, pieces, one, growth)
+
+
 def grown(
     seeds: jax.Array,
     X: jax.Array,
@@ -138,119 +286,21 @@ def grown(
     X = jnp.pad(X, ((0, 0), (0, N - room), (0, 0)))
     counted = jnp.pad(labels, ((0, N - room), (1, 0)), constant_values=1)[None]
     num_points = jnp.asarray(num_points, jnp.int32)
-    pieces_of_points = _pieces(largest_of_runs(num_points), size)
-
-    def cut(array: jax.Array, piece: jax.Array) -> jax.Array:
-        return jax.lax.dynamic_slice_in_dim(array, piece * size, size, 1)
-
-    def put(array: jax.Array, part: jax.Array, piece: jax.Array) -> jax.Array:
-        return jax.lax.dynamic_update_slice_in_dim(array, part, piece * size, 1)
-
-    def numbers(piece: jax.Array) -> jax.Array:
-        """Of the points, or slots, in a piece (1, size)."""
-        return (piece * size + np.arange(size, dtype=np.int32))[None]
+    turns = _pieces(largest_of_runs(num_points), size)
+    points = _Points(X, counted, of_tree, trees, size, turns)
 
     def level(carry: tuple[jax.Array, jax.Array, _Growth]) -> tuple:
         number, _, growth = carry
-        of_level = hashed(seeds, number)[:, None]
-
-        def move(piece: jax.Array, own: tuple) -> tuple:
-            """Points go on to the halves of their nodes, which some of them span."""
-            node, ends = own
-            # not from the array that is written: XLA would copy that
-            here, points = cut(growth.node, piece), numbers(piece)
-            at = jnp.maximum(here, 0)
-            left, right, input, on_left, on_right = jnp.moveaxis(growth.halves[trees, at], 2, 0)
-            goes_right = X[of_tree, points, input] > growth.threshold[trees, at]
-            here = jnp.where(here < 0, here, jnp.where(goes_right, right, left))
-            beside = jnp.where(goes_right, on_right, on_left)
-            draw = uniform_of(hashed(of_level, points))
-            spans = (here >= 0) & (draw * beside.astype(draw.dtype) < SPAN)
-            values = cut(X, piece)
-            both = jnp.concatenate([values, -values], axis=2)
-            both = jnp.broadcast_to(both, (T, size, 2 * D))
-            ends = ends.at[trees, jnp.where(spans, here, C)].max(both, mode="drop")
-            return put(node, here, piece), ends
-
-        node, ends = jax.lax.fori_loop(0, pieces_of_points, move, (growth.node, growth.ends))
-        # at last points move, and that is all
+        bits = hashed(seeds, number)[:, None]
+        node, ends = points.moved(growth, bits)
+        # at the last level points move, and that is all
         pieces = _pieces(largest_of_runs(jnp.max(growth.totals[:, 1])), size)
-        pieces, turns = (jnp.where(number < depth, n, 0) for n in (pieces, pieces_of_points))
-
-        def draws_of(piece: jax.Array) -> jax.Array:
-            """The random bits of nodes by their inputs (T, size, D)."""
-            of_nodes = hashed(of_level, ~numbers(piece))
-            return hashed(of_nodes[:, :, None], np.arange(D)[None, None])
-
-        def draw(piece: jax.Array, own: tuple) -> tuple:
-            """Nodes draw thresholds between their ends, and their sums begin."""
-            drawn, sums = own
-            part = cut(ends, piece)
-            most, least = part[:, :, :D], -part[:, :, D:]
-            # without points that span it a node gets NaN, and nothing goes right
-            chosen = least + uniform_of(draws_of(piece), dtype) * (most - least)
-            zeros = jnp.zeros((T, size, 1 + K, D + 1), jnp.int32)
-            return put(drawn, chosen, piece), put(sums, zeros, piece)
-
-        drawn, sums = jax.lax.fori_loop(0, pieces, draw, (growth.drawn, growth.sums))
-
-        def add(piece: jax.Array, sums: jax.Array) -> jax.Array:
-            """Points are added to the sums of their nodes."""
-            here = cut(node, piece)
-            left = ~(cut(X, piece) > drawn[trees, jnp.maximum(here, 0)])
-            left = jnp.pad(left, ((0, 0), (0, 0), (0, 1)), constant_values=True)
-            terms = jnp.where(left[:, :, None], cut(counted, piece)[:, :, :, None], 0)
-            return sums.at[trees, jnp.where(here >= 0, here, C)].add(terms, mode="drop")
-
-        sums = jax.lax.fori_loop(0, turns, add, sums)
-
-        def split(piece: jax.Array, own: _Growth) -> _Growth:
-            """Nodes split, and the level below begins."""
-            part = cut(sums, piece)
-            leaf, place = jnp.moveaxis(cut(growth.nodes, piece), 2, 0)
-            best, (bits, low) = jnp.max(_keys(part, draws_of(piece), dtype), axis=2), _low(D)
-            parts = best >> low > 0
-            input = jnp.where(parts, best & ((1 << bits) - 1), 0)
-            take = trees[:, :, None], np.arange(size)[None, :, None], input[:, :, None]
-            on_left, of_all = part[:, :, 0][take][:, :, 0], part[:, :, 0, D]
-            on_right, threshold = of_all - on_left, cut(drawn, piece)[take][:, :, 0]
-            waits = (best < 0) & (of_all > SPAN)
-            # which of its children are nodes; one that waits is its own left child
-            on = jnp.where(parts, on_left > 1, waits), parts & (on_right > 1)
-            # a triangle of ones counts what comes before each node, its last column everything
-            ones = np.triu(np.ones((size, size + 1), np.float32), 1)
-            is_split, goes_left, goes_right = (some.astype(jnp.int32) for some in (parts, *on))
-            found = jnp.stack([is_split, goes_left + goes_right], axis=1).astype(jnp.float32)
-            counts = jnp.dot(found, ones, precision=_HIGHEST).astype(jnp.int32)
-            ordinal, first = jnp.moveaxis(own.totals[:, :, None] + counts[:, :, :size], 1, 0)
-            new, second = ordinal + 1, first + goes_left
-            left = jnp.where(on[0], first, ~leaf)
-            right = jnp.where(parts, jnp.where(on[1], second, ~new), left)
-            many = (jnp.where(parts, n, of_all) for n in (on_left, on_right))
-            halves = jnp.stack([left, right, input, *many], axis=2)
-            # a split has its children, its input, and a link to it
-            what = jnp.stack([~leaf, ~new, input, ordinal], axis=2)
-            where = jnp.stack([2 * ordinal, 2 * ordinal + 1, 2 * N + ordinal, place], axis=2)
-            where = jnp.where(parts[:, :, None], where, 3 * N)
-            at = jnp.where(parts, ordinal, N)
-            place = jnp.where(parts, 2 * ordinal, place)
-            below = jnp.stack([leaf, place, new, 2 * ordinal + 1], axis=2)
-            slots = jnp.where(jnp.stack(on, axis=2), jnp.stack([first, second], axis=2), C)
-            return own._replace(
-                halves=put(own.halves, halves, piece),
-                threshold=put(own.threshold, threshold, piece),
-                ends=put(own.ends, jnp.full((T, size, 2 * D), -jnp.inf, dtype), piece),
-                nodes=own.nodes.at[trees[:, :, None], slots].set(
-                    below.reshape(T, size, 2, 2), mode="drop"
-                ),
-                links=own.links.at[trees[:, :, None], where].set(what, mode="drop"),
-                thresholds=own.thresholds.at[trees, at].set(threshold, mode="drop"),
-                totals=own.totals + counts[:, :, size],
-            )
-
+        pieces, some = (jnp.where(number < depth, n, 0) for n in (pieces, turns))
+        drawn, sums = points.drawn(growth, ends, bits, pieces)
+        sums = points.summed(node, drawn, sums, some)
         totals = growth.totals * np.asarray([[1, 0]], np.int32)
         after = growth._replace(node=node, ends=ends, drawn=drawn, sums=sums, totals=totals)
-        after = jax.lax.fori_loop(0, pieces, split, after)
+        after = points.split(after, bits, pieces)
         return number + 1, largest_of_runs(jnp.any(after.totals > totals)), after
 
     def more(carry: tuple[jax.Array, jax.Array, _Growth]) -> jax.Array:
