@@ -5,6 +5,7 @@
 Imports point down this list; a private module is imported by its own package alone.
 
     jaxmkl
+    ├── guide/          these pages
     ├── cli/            the command: run, predict, ask, select, info
     ├── sklearn/        the same as estimators for scikit-learn
     ├── tables/         files and frames: formats, kinds of columns, targets, pipelines in files
@@ -12,6 +13,7 @@ Imports point down this list; a private module is imported by its own package al
     ├── evaluate/       scores, curves, baselines, candidates, rows of results: plain values
     ├── recipes/        the papers' algorithms by name, each a row of parts
     ├── testing/        check_learner and check_kernel: the contract, for parts of one's own
+    ├── design/         points of a pool that are worth labelling
     ├── mkl.py          the composed learner;  merging.py  shards become one
     ├── streaming/      run, run_many, stream, run_fleet; the engine that scans blocks; sparse rows
     ├── checkpoint.py   learners and states in files
@@ -20,15 +22,14 @@ Imports point down this list; a private module is imported by its own package al
     ├── models/         banks: on features, with a learned metric, of trees, on supports
     ├── _algorithm.py   the frame of all algorithms;  _learner.py  the protocol
     ├── aggregate/  query.py  select.py       three of the four questions
-    ├── abilities/      what only some parts can do: growth, merging, late labels, importances
     ├── updates/        rules: gradient steps, passive aggressive, least squares, optax
+    ├── abilities/      what only some parts can do: growth, merging, late labels, importances
     ├── reservoir.py    the memory from which kernels are learned, a sample of labelled examples
     ├── features/       maps to coordinates: Fourier, sampled dictionary, linear
-    ├── design/         points of a pool that are worth labelling
     ├── kernels/        stationary, dot product, sums and products, spaces of kernels
     ├── metrics/        errors, probabilities and densities of a run, in NumPy and JAX alike
     ├── distributions.py  losses.py  optimizers.py  labels.py
-    └── _pytree.py      frozen dataclasses as pytrees, declared fields
+    └── _pytree.py      frozen dataclasses as pytrees, declared fields;  pytree.py  for yours
 
 A call of ``jaxmkl.run`` goes one way through it:
 

@@ -62,6 +62,27 @@ def test_imports_point_down(room):
     assert not upward
 
 
+def test_the_picture_of_the_house_is_true():
+    """It shows every room, and imports point down its lines."""
+    page = (ROOT / "jaxmkl/guide/architecture.py").read_text("utf-8")
+    picture = page[page.index("    jaxmkl\n") :].partition("\n\n")[0].splitlines()[1:]
+    line = {
+        f"jaxmkl.{name}": number
+        for number, text in enumerate(picture)
+        for name in re.findall(r"(?<![\w/])(\w+)(?:/|\.py)", text)
+    }
+    rooms = {".".join(module.split(".")[:2]) for module in FILES if within(module, "jaxmkl")}
+    assert {room for room in rooms - {"jaxmkl"} if "._" not in room} <= line.keys() <= rooms
+    upward = {
+        f"{module} imports {name}"
+        for module in FILES
+        for name in imported(module)
+        if (below := line.get(".".join(name.split(".")[:2]))) is not None
+        and below < line.get(".".join(module.split(".")[:2]), 0)
+    }
+    assert not upward
+
+
 def test_no_files_import_each_other_in_a_circle():
     """Nor for a type alone, or inside a function."""
     needed = {module: {file_of(name) for name in imported(module)} - {None} for module in FILES}
