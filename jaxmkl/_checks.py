@@ -37,13 +37,13 @@ def refuse_unless(condition: object, text: str) -> None:
         raise ValueError(text)
 
 
-def warn_outside(text: str) -> None:
-    """Give a ``RuntimeWarning`` that names the line outside of this package that led to it."""
+def warn_outside(text: str | Warning, category: type[Warning] = RuntimeWarning) -> None:
+    """Give a warning that names the line outside of this package that led to it."""
     level, frame = 1, inspect.currentframe()
     ours = "jaxmkl.", "functools"  # where functions of one name are chosen by class
     while frame is not None and frame.f_globals.get("__name__", "").startswith(ours):
         level, frame = level + 1, frame.f_back
-    warnings.warn(text, RuntimeWarning, stacklevel=level if frame else 2)
+    warnings.warn(text, category, stacklevel=level if frame else 2)
 
 
 def refuse_masked(name: str, array: object) -> None:

@@ -70,7 +70,7 @@ from jaxmkl.cli import options, show
 from jaxmkl.cli.interrupts import Interrupts
 from jaxmkl.cli.labelling.faces import serve_person, serve_process
 from jaxmkl.cli.labelling.journal import Journal
-from jaxmkl.cli.labelling.learner import asking, taught
+from jaxmkl.cli.labelling.learner import asking, without_budget
 from jaxmkl.cli.labelling.rows import Rows
 from jaxmkl.cli.labelling.session import Labelling
 from jaxmkl.cli.outputs import reserved
@@ -82,7 +82,7 @@ from jaxmkl.tables import Pipeline, save_pipeline, usual_target
 if TYPE_CHECKING:
     from jaxmkl.tables import Chunk, Columns, Table
 
-OWN = ("target", "task", "classes", "learner", "set", "drop", "as_")  # what a pipeline has
+OWN = ("target", "task", "classes", "learner", "set", "drop", "as_")  # settled by a pipeline
 LEARNER = "expert_mkl"
 NEW = "label"  # the target's name, where the table has none
 
@@ -125,25 +125,25 @@ def command(given: Namespace) -> int:
         Interrupts() as interrupts,
         reserved(inputs, outputs, beside={"--out": (".journal",)}),
     ):
-        journal, labelling = interrupts.heard(lambda: _begun(given, out))
+        journal, labelling = interrupts.supervise(lambda: _begun(given, out))
         with journal:
             try:
                 if given.jsonl:
                     answers: Any = sys.stdin
                     answers.reconfigure(encoding="utf-8", errors="replace")
                     of_process = labelling, answers, sys.stdout, given.ahead, interrupts.held
-                    interrupts.heard(lambda: serve_process(*of_process))
+                    interrupts.supervise(lambda: serve_process(*of_process))
                 else:
                     interrupts.patience = math.inf
-                    interrupts.heard(lambda: serve_person(labelling, interrupts))
+                    interrupts.supervise(lambda: serve_person(labelling, interrupts))
             finally:
                 interrupts.patience = math.inf
-                interrupts.heard(lambda: _end(given, labelling, out))
+                interrupts.supervise(lambda: _end(given, labelling, out))
     return interrupts.status if given.jsonl else 0
 
 
 def _begun(given: Namespace, out: Path) -> tuple[Journal, Labelling]:
-    """The session, after all that its journal holds."""
+    """The session after all events of its journal."""
     from jaxmkl.tables import open_table
 
     is_pipeline = is_archive_of(given.file, "header.npy")
@@ -244,7 +244,7 @@ def _end(given: Namespace, labelling: Labelling, out: Path) -> None:
     number = rows.write(out, now.labels)
     show.aside(f"{number} rows with their labels: {out}; to continue: {given.line}")
     if given.save is not None:
-        learner, state = taught(labelling.learner, now.state)
+        learner, state = without_budget(labelling.learner, now.state)
         made = rows.columns, rows.fills, int(state.round), rows.chunk.source
         save_pipeline(given.save, Pipeline(learner, state, *made, seen=now.seen))
         show.aside(f"pipeline: {given.save}")

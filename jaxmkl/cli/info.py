@@ -25,7 +25,7 @@ def command(given: Namespace) -> int:
         classes = f" of {len(columns.classes)} classes: {shown(columns.classes, 20)}"
         task = f"{columns.task}{classes if columns.classes else ''}"
         line(f"target: {columns.target.name!r}, {task}")
-    line(f"rows played: {pipeline.rows:,}, of {pipeline.source}")
+    line(f"rows learned from: {pipeline.rows:,}, of {pipeline.source}")
     line(f"learner: {pipeline.learner!r}")
     line(f"{len(columns.features)} inputs, of the columns")
     for kind in columns.kinds:

@@ -1,4 +1,4 @@
-"""Interrupts that are heard at any moment, and never lost."""
+"""Interrupts that may come at any moment, and are never lost."""
 
 import os
 import signal
@@ -17,11 +17,10 @@ LOOK = 0.1  # seconds between two looks of the main thread
 class Interrupts:
     """Handle Ctrl-C, and SIGTERM, by which batch systems announce an end, inside a ``with`` block.
 
-    The work runs in a thread of its own while the main thread listens: a long computation delays
-    no interrupt, and none is raised where it would be lost, as JAX discards exceptions that are
-    raised in its callback of the garbage collector. After the first interrupt, :meth:`look` raises
-    in the thread; a thread that does not look within ``patience`` seconds is abandoned. The second
-    interrupt ends the process at once.
+    The work runs in a thread of its own while the main thread waits for interrupts, so a long
+    computation delays none, and none is raised in JAX's callback of the garbage collector, which
+    discards exceptions. After the first one, :meth:`look` raises in the working thread; a thread
+    that does not call it within ``patience`` seconds is abandoned. The second ends the process.
     """
 
     def __init__(self) -> None:
@@ -56,8 +55,8 @@ class Interrupts:
         if self.status:
             raise KeyboardInterrupt(self.status)
 
-    def heard(self, work: Callable[[], T]) -> T:
-        """Do some work, and return its result or raise its exception.
+    def supervise(self, work: Callable[[], T]) -> T:
+        """Do some work in a thread of its own, and return its result or raise its exception.
 
         Raises:
           KeyboardInterrupt: the work raised it, or an interrupt came and the work was abandoned.

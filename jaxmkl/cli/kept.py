@@ -14,15 +14,15 @@ from jaxmkl._files import written_whole
 from jaxmkl._version import __version__
 from jaxmkl.checkpoint import arrays_of, packed, tree_of, unpacked
 from jaxmkl.cli import options
-from jaxmkl.cli.play import BadRow, Play
 from jaxmkl.cli.predictions import Predictions
+from jaxmkl.cli.prequential import BadRow, Evaluation
 from jaxmkl.evaluate import UsageError
 from jaxmkl.streaming.checkpoints import LastTwo
 from jaxmkl.tables import Columns
 
 FORMAT = "jaxmkl run 5"
 EVERY = {"minutes": 5.0}
-# options that do not change the run
+# options that may change when a run continues
 OTHERS = *options.OF_THE_LINE, "checkpoint", "every", "save", "json", "report", "bad_rows"
 
 
@@ -73,7 +73,7 @@ class Kept:
             raise UsageError(f"--checkpoint: {self.path} {text}")
         return Columns.from_json(text)
 
-    def resume(self, play: Play) -> None:
+    def resume(self, evaluation: Evaluation) -> None:
         """Advance a new run to the state of the checkpoint.
 
         Raises:
@@ -82,54 +82,55 @@ class Kept:
         if self._found is None:
             return
         header, tree, states = self._found
-        players = play.everyone
-        if len(states) != len(players):
-            text = f"{len(states)} learners and seeds, and the run has {len(players)}"
+        runners = evaluation.everyone
+        if len(states) != len(runners):
+            text = f"{len(states)} learners and seeds, and the run has {len(runners)}"
             raise ValueError(f"--checkpoint: {self.path} holds {text}")
         try:
-            play.now, achieved = tree_of(tree, _tree(play))
+            evaluation.now, achieved = tree_of(tree, _tree(evaluation))
         except ValueError as error:
             raise ValueError(f"--checkpoint: {self.path}: {error}") from None
-        for player, state, now in zip(players, states, achieved, strict=True):
-            found = unpacked(io.BytesIO(state), str(self.path), player.learner)[1]
-            player.now = now._replace(state=found)
-        play.warned |= dict.fromkeys(header["warned"])
-        play.bad = tuple(BadRow(*row) for row in header["bad"])
-        self._last.begin(play.now.passed)
+        for runner, state, now in zip(runners, states, achieved, strict=True):
+            found = unpacked(io.BytesIO(state), str(self.path), runner.learner)[1]
+            runner.now = now._replace(state=found)
+        evaluation.warned |= dict.fromkeys(header["warned"])
+        evaluation.bad = tuple(BadRow(*row) for row in header["bad"])
+        self._last.begin(evaluation.now.passed)
 
-    def offer(self, play: Play, predictions: Predictions | None) -> None:
+    def offer(self, evaluation: Evaluation, predictions: Predictions | None) -> None:
         """Write a checkpoint if one is due."""
-        if self._last.is_due(play.now.passed):
-            self._write(play, predictions)
+        if self._last.is_due(evaluation.now.passed):
+            self._write(evaluation, predictions)
 
-    def close(self, play: Play, predictions: Predictions | None) -> None:
-        """Write a last checkpoint, if anything was played since the one before."""
-        if play.now.passed != self._last.stands_at:
-            self._write(play, predictions)
+    def close(self, evaluation: Evaluation, predictions: Predictions | None) -> None:
+        """Write a last checkpoint, if any row came since the one before."""
+        if evaluation.now.passed != self._last.stands_at:
+            self._write(evaluation, predictions)
 
-    def _write(self, play: Play, predictions: Predictions | None) -> None:
+    def _write(self, evaluation: Evaluation, predictions: Predictions | None) -> None:
         header = {
             "format": FORMAT,
             "jaxmkl": __version__,
             "settings": self._settings,
-            "columns": play.columns.to_json(),
-            "players": len(play.everyone),
-            "warned": list(play.warned),
-            "bad": play.bad,
+            "columns": evaluation.columns.to_json(),
+            "players": len(evaluation.everyone),
+            "warned": list(evaluation.warned),
+            "bad": evaluation.bad,
             "predictions": 0 if predictions is None else predictions.length(),
         }
-        self._last.write(play.now.passed, lambda path: _write(path, header, play))
+        self._last.write(evaluation.now.passed, lambda path: _write(path, header, evaluation))
 
 
-def _tree(play: Play) -> tuple:
+def _tree(evaluation: Evaluation) -> tuple:
     """The progress of a run as numbers and arrays, without the states of the learners."""
-    return play.now, [player.now._replace(state=None) for player in play.everyone]
+    return evaluation.now, [runner.now._replace(state=None) for runner in evaluation.everyone]
 
 
-def _write(path: str, header: Mapping[str, object], play: Play) -> None:
-    """Write a zip archive of the header as JSON, the progress and a checkpoint of each player."""
-    members: dict[str, Any] = {"play.npz": arrays_of(_tree(play))}
-    members |= {f"{i}.npz": packed(p.learner, p.now.state) for i, p in enumerate(play.everyone)}
+def _write(path: str, header: Mapping[str, object], evaluation: Evaluation) -> None:
+    """Write a zip archive of the header as JSON, the progress and a checkpoint of each runner."""
+    members: dict[str, Any] = {"play.npz": arrays_of(_tree(evaluation))}
+    each = enumerate(evaluation.everyone)
+    members |= {f"{i}.npz": packed(one.learner, one.now.state) for i, one in each}
     with written_whole(path, keep=True) as file, zipfile.ZipFile(file, "w") as archive:
         archive.writestr("run.json", json.dumps(header))
         for name, arrays in members.items():
@@ -139,14 +140,14 @@ def _write(path: str, header: Mapping[str, object], play: Play) -> None:
 
 
 def _read(path: str) -> tuple[dict[str, Any], dict[str, np.ndarray], list[bytes]]:
-    """Read the header, the progress and the checkpoints of the players."""
+    """Read the header, the progress and the checkpoints of the runners."""
     with open(path, "rb") as file, damage(f"--checkpoint: {path} is not a readable checkpoint"):
         archive = Archive(file)
         header = json.loads(archive.content("run.json"))
         known, states, tree = header["format"], [], {}
         if known == FORMAT:
-            of_play = Archive(io.BytesIO(archive.content("play.npz")))
-            tree = {key: of_play.read(key) for key in of_play.keys}
+            progress = Archive(io.BytesIO(archive.content("play.npz")))
+            tree = {key: progress.read(key) for key in progress.keys}
             states = [archive.content(f"{i}.npz") for i in range(header["players"])]
     if known != FORMAT:
         text = f"{path} has the format {known!r}, written by jaxmkl {header.get('jaxmkl')}"

@@ -10,7 +10,7 @@ from typing import Any
 from jaxmkl.command_line import Parser, count, names
 from jaxmkl.tables import LONGEST_LINE
 
-OF_THE_LINE = "command", "name", "line"  # what a parsed line has beside its options
+OF_THE_LINE = "command", "name", "line"  # attributes of a parsed line that are no options
 natural = functools.partial(count, least=0)  # parses a whole number of at least 0
 AS_IT_STANDS = argparse.RawDescriptionHelpFormatter  # of descriptions with lines of their own
 

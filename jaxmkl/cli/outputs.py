@@ -1,4 +1,4 @@
-"""The files that a command writes: none that it or another process uses.
+"""The files that a command writes, none of which it reads or another process writes.
 
 ``-`` is standard output, for text: the command then says on standard error what it has to say.
 CSV, JSON and pages are in UTF-8 there as in files.
@@ -29,7 +29,7 @@ def reserved(
     replaces: Mapping[str, tuple[str, ...]] | None = None,
     says: bool = True,
 ) -> Iterator[None]:
-    """Lock all files that a command writes, which also checks that they can be.
+    """Lock all files that a command writes, which also checks that they can be written.
 
     Args:
       inputs: the files that the command reads, by the options that name them, None if none is

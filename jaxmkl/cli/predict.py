@@ -31,10 +31,10 @@ def add_to(commands: Any) -> None:
 
 
 def command(given: Namespace) -> int:
-    """Write a line for each row: its number, its prediction and how sure it is.
+    """Write a line for each row: its number, its prediction and its certainty.
 
-    For a class that is its probability; for a number, if the pipeline predicts densities, the
-    ends of an interval of 90 %, ``low`` and ``high``.
+    The certainty of a class is its probability. That of a number, if the pipeline predicts
+    densities, is an interval of 90 %, whose ends are ``low`` and ``high``.
     """
     show.needs_rich()
     inputs = {"PIPELINE": given.pipeline, "FILE": given.file}
@@ -45,7 +45,7 @@ def command(given: Namespace) -> int:
         show.progress(Path(given.file).name) as say,
     ):
         try:
-            interrupts.heard(lambda: _predict(given, interrupts, file, say))
+            interrupts.supervise(lambda: _predict(given, interrupts, file, say))
         except RefusedRows as error:
             more = given.bad_rows + 1
             raise UsageError(f"{error}; or skip such rows with --bad-rows {more}") from None

@@ -13,7 +13,7 @@ import numpy as np
 from jaxmkl._files import is_special, named
 from jaxmkl.cli import show
 from jaxmkl.cli.outputs import standard_output
-from jaxmkl.cli.play import Written
+from jaxmkl.cli.prequential import Written
 from jaxmkl.command_line import is_standard
 from jaxmkl.tables import Chunk
 
@@ -60,7 +60,7 @@ class Predictions:
             show.aside(f"jaxmkl: --predictions: {text}")
 
     def _kept(self, length: int) -> int:
-        """Keep so many bytes of an earlier part, or the whole lines that there are of them."""
+        """Keep so many bytes of an earlier part; of a shorter file, keep its whole lines."""
         kept = min(length, os.fstat(self._file.fileno()).st_size)
         if kept < length:
             begin = max(0, kept - LONGEST_LINE)
@@ -80,7 +80,7 @@ class Predictions:
     def write(
         self, chunk: Chunk, said: dict[str, Written], labels: np.ndarray, start: float
     ) -> None:
-        """Write the rows of a chunk, whose predictions are ``start`` and a number beyond it."""
+        """Write the rows of a chunk; predictions of numbers are ``start`` plus a difference."""
         written = {}
         for name, (prediction, interval) in said.items():
             of = "" if len(said) == 1 else f" {name}"
@@ -138,7 +138,7 @@ class Predictions:
         return ["" if np.isnan(place) else classes[int(place)] for place in values.tolist()]
 
     def length(self) -> int:
-        """The number of bytes so far, which are flushed to the disk; 0 of what is no file."""
+        """Flush the file to the disk, and return its number of bytes; 0 if it is no file."""
         if not self._is_file:
             return 0
         with named(self._path):
@@ -148,10 +148,10 @@ class Predictions:
 
 
 def spelled(values: np.ndarray, start: float | None = 0.0) -> list[str]:
-    """Words as they are, and numbers; empty for NaN.
+    """Spell words as they are, and numbers in digits; NaN becomes an empty word.
 
-    What numbers are beyond ``start`` has the digits of single precision; None asks for all digits
-    of double precision.
+    The difference of a number and ``start`` has the digits of single precision; None asks for all
+    digits of double precision.
 
     >>> spelled(np.array([1 / 3, np.nan])), spelled(np.array([1e9 + 1 / 3]), start=1e9)
     (['0.3333333', ''], ['1000000000.33333'])

@@ -16,14 +16,14 @@ from jaxmkl.evaluate.drawings import Panel, as_svg, dots, drawing
 from jaxmkl.evaluate.markup import element
 
 CLASSES = 12  # classes that are named, at most
-WINDOWS = 80  # that are told apart in a drawing
+WINDOWS = 80  # windows in a drawing, at most
 WIDTH = 8.0  # inches of a drawing
 LOG_FROM = 8.0  # ratio of the 95 % and 5 % quantiles beyond which an axis is logarithmic
 CLIP_FROM = 2.5  # ratio of the largest value and the 98 % quantile beyond which it is cut off
 SHOWN = 20  # inputs whose importance is drawn
 IDEAL = "as sure as right"  # the diagonal of a calibration plot
 UNIFORM = "as it should be"  # the line that right densities reach
-PARTS = 10  # of the rows, in which coverage is told apart
+PARTS = 10  # parts of the rows, each with a coverage of its own
 NOT_RANKED = "label_rate", "coverage", "width"  # metrics of which neither end is the best
 PERCENT = "{:.1f}%".format
 ONE_PARAMETER = re.compile(r"(\w+)\((\w+)=([^,]+)\)")
@@ -127,7 +127,7 @@ def _table(results: Results) -> Element:
 
 
 def _best(results: Results, metric: str) -> float:
-    """The best mean among several learners; None for a single one."""
+    """The best mean among several learners; NaN for a single one."""
     values = [results.lines[name][metric].mean for name in results.learners]
     known = [value for value in values if not math.isnan(value) and len(values) > 1]
     return (min if metric in LOW_IS_BETTER else max)(known, default=math.nan)
@@ -256,7 +256,7 @@ def _section(title: str, text: str, parts: Sequence[Element]) -> list[Element]:
 
 
 def _certainty(results: Results) -> list[Element]:
-    """How often learners were right, by how probable they said it was."""
+    """The share of right predictions, by the probability that learners gave them."""
     lines, tables = dict[str, tuple[np.ndarray, np.ndarray]](), list[Element]()
     for name, learner in results.learners.items():
         of = learner.calibration
@@ -283,7 +283,7 @@ def _certainty(results: Results) -> list[Element]:
 
 
 def _densities(results: Results) -> list[Element]:
-    """How often labels were where the densities of learners put them."""
+    """The calibration of densities: transforms, coverages and the last intervals."""
     each = {name: learner.density for name, learner in results.learners.items()}
     of = {name: density for name, density in each.items() if sum(density.get("pit", ()))}
     if not of:
@@ -340,7 +340,7 @@ def _intervals(results: Results, name: str, of: Mapping[str, Sequence[float]]) -
 
 
 def parts_of(number: int, parts: int = PARTS) -> list[int]:
-    """Return the first of each part, if so many windows are parted as evenly as it goes.
+    """Divide so many windows as evenly as possible, and return the first window of each part.
 
     >>> parts_of(12, 5), parts_of(3, 5)
     ([0, 2, 4, 7, 9], [0, 1, 2])

@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxmkl._version import __version__
 from jaxmkl.cli import options
-from jaxmkl.cli.play import Play, Player
+from jaxmkl.cli.prequential import BadRow, Evaluation, Runner
 from jaxmkl.evaluate import (
     Candidate,
     Row,
@@ -28,9 +28,9 @@ from jaxmkl.evaluate import (
 )
 from jaxmkl.tables import SkippedRows
 
-SORTED = 0.9  # kappa of the last label, from which on a table is said to look sorted
-WORSE = 1.02  # error of a learner in units of the baseline's from which on it is said to be worse
-JUDGED = 100  # rows that it takes to say so
+SORTED = 0.9  # a table looks sorted if the kappa of the last label is above this
+WORSE = 1.02  # a learner is called worse if its error is more than this many times the baseline's
+JUDGED = 100  # rows that must have been judged before it is called so
 
 
 class Learned(NamedTuple):
@@ -80,12 +80,12 @@ class Results:
     target: str
     task: str  #: "regression" or "classification"
     classes: tuple[str, ...]  #: by name, in order; () of numbers
-    num_rows: int  #: that were played
-    num_unlabelled: int  #: of those, without a target: predicted, not learned
-    #: the first row, from 1 on, that learners and baselines all predict knowing a label: metrics
-    #: and errors are of the rows from there on; None if there was none
+    num_rows: int  #: the number of rows that were evaluated
+    num_unlabelled: int  #: those of them without a target: they are predicted, not learned
+    #: the first row, counted from 1, at which all learners and baselines know a label: metrics and
+    #: errors are of the rows from there on; None if there was none
     judged_from: int | None
-    num_inputs: int  #: features that learners saw
+    num_inputs: int  #: the number of inputs of the learners
     learners: Mapping[str, Learned]  #: by name; all others are baselines
     curves: Curves
     columns: tuple[str, ...]  #: what each column became, a sentence each
@@ -95,7 +95,7 @@ class Results:
     peak_bytes: int  #: the largest memory of the process
     is_interrupted: bool = False  #: whether it was stopped before the table's end
     ended_by: str = ""  #: the sentence on what stopped it, if that was no interrupt
-    #: rows that were skipped as they cannot be read: the ``number`` of each, and the ``reason``
+    #: rows that were skipped: the ``number`` of each, and the ``reason`` why it cannot be read
     bad_rows: tuple[Mapping[str, Any], ...] = ()
     versions: Mapping[str, str] = dataclasses.field(default_factory=lambda: versions())
 
@@ -120,7 +120,7 @@ class Results:
         return max(row.seeds for row in self.rows)
 
     def to_json(self) -> str:
-        """Strict JSON: ``rows`` as experiments write them, and all fields by their names.
+        """Strict JSON: all fields by their names, with ``rows`` as experiments write them.
 
         ``table`` has all figures of a learner or baseline beside its cost.
         """
@@ -148,36 +148,37 @@ def versions() -> dict[str, str]:
 
 def results_of(
     given: Namespace,
-    play: Play,
+    evaluation: Evaluation,
     made: Sequence[Candidate],
     notes: Sequence[str],
     is_interrupted: bool,
     ended_by: str,
 ) -> Results:
-    """The results of a run with the options given, so far as it was played."""
-    columns, now, target = play.columns, play.now, play.columns.target
+    """The results of a run with the options given, up to the last row that was evaluated."""
+    columns, now, target = evaluation.columns, evaluation.now, evaluation.columns.target
     assert target is not None
     notes = [*notes]
     if columns.classes and now.scores[1].kappa > SORTED:
         notes.append("the last label is nearly always right: the table looks sorted, and "
                      "learners that follow the last label look better than they are")  # fmt: skip
-    notes += [*_of_worse(made, play), *of_bad_rows(play), *columns.losses(now.unseen)]
+    notes += _of_worse(made, evaluation) + of_bad_rows(evaluation.bad)
+    notes += columns.losses(now.unseen)
     return Results(
         command=given.line,
-        rows=_rows(Path(given.file).name, made, play),
+        rows=_rows(Path(given.file).name, made, evaluation),
         source=given.file,
         target=target.name,
         task=columns.task,
         classes=columns.classes,
         num_rows=now.num_rows,
         num_unlabelled=now.num_unlabelled,
-        judged_from=None if play.judged_from == np.inf else 1 + int(play.judged_from),
+        judged_from=None if evaluation.judged_from == np.inf else 1 + int(evaluation.judged_from),
         num_inputs=len(columns.features),
-        learners={one.name: _learned(play.players[one.name], play) for one in made},
-        curves=_curves(play),
+        learners={one.name: _learned(evaluation.runners[one.name], evaluation) for one in made},
+        curves=_curves(evaluation),
         columns=columns.notes,
-        notes=(*notes, *play.warned),
-        bad_rows=tuple(row._asdict() for row in play.bad),
+        notes=(*notes, *evaluation.warned),
+        bad_rows=tuple(row._asdict() for row in evaluation.bad),
         settings=options.plain(given, options.OF_THE_LINE),
         seconds=now.seconds,
         peak_bytes=held_bytes(),
@@ -186,16 +187,16 @@ def results_of(
     )
 
 
-def _rows(dataset: str, made: Sequence[Candidate], play: Play) -> tuple[Row, ...]:
+def _rows(dataset: str, made: Sequence[Candidate], evaluation: Evaluation) -> tuple[Row, ...]:
     """A row for each figure of the learners, then of the baselines."""
-    found, now = list[Row](), play.now
+    found, now = list[Row](), evaluation.now
     for one in made:
-        players = play.players[one.name]
+        runners = evaluation.runners[one.name]
         found += rows(
             ("own", dataset, one.name),
-            _metrics(players, play),
+            _metrics(runners, evaluation),
             parameters=one.parameters,
-            seconds_per_run=_seconds(players),
+            seconds_per_run=_seconds(runners),
         )
     for name, score in zip(now.baselines.names, now.scores, strict=True):
         measured = {metric: [value] for metric, value in score.metrics(*now.scores).items()}
@@ -203,38 +204,38 @@ def _rows(dataset: str, made: Sequence[Candidate], play: Play) -> tuple[Row, ...
     return tuple(found)
 
 
-def _metrics(players: Sequence[Player], play: Play) -> dict[str, list[float]]:
+def _metrics(runners: Sequence[Runner], evaluation: Evaluation) -> dict[str, list[float]]:
     """The metrics of a learner over the seeds, by name."""
-    labelled = max(1, play.now.num_rows - play.now.num_unlabelled)
+    labelled = max(1, evaluation.now.num_rows - evaluation.now.num_unlabelled)
     each = list[dict[str, float]]()
-    for player in players:
-        found = player.now.score.metrics(*play.now.scores)
-        for sure in (player.now.certainty, player.now.densities):
+    for runner in runners:
+        found = runner.now.score.metrics(*evaluation.now.scores)
+        for sure in (runner.now.certainty, runner.now.densities):
             found |= {} if sure is None else sure.metrics()
-        each.append(found | {"label_rate": player.now.num_labels / labelled})
+        each.append(found | {"label_rate": runner.now.num_labels / labelled})
     return {name: [of[name] for of in each] for name in each[0]}
 
 
-def _seconds(players: Sequence[Player]) -> float:
-    return sum(player.now.seconds for player in players) / len(players)
+def _seconds(runners: Sequence[Runner]) -> float:
+    return sum(runner.now.seconds for runner in runners) / len(runners)
 
 
-def _learned(players: Sequence[Player], play: Play) -> Learned:
+def _learned(runners: Sequence[Runner], evaluation: Evaluation) -> Learned:
     """The cost of a learner over its seeds, and what the first of them learned."""
-    learner, first = players[0].learner, players[0].now
+    learner, first = runners[0].learner, runners[0].now
     return Learned(
-        microseconds=1e6 * _seconds(players) / play.now.num_rows,
+        microseconds=1e6 * _seconds(runners) / evaluation.now.num_rows,
         state_bytes=state_bytes(first.state),
         kernel_weights=kernel_weights(learner, first.state),
-        importances=importances(learner, first.state, play.columns.features),
+        importances=importances(learner, first.state, evaluation.columns.features),
         calibration={} if first.certainty is None else first.certainty.calibration(),
         density={} if first.densities is None else first.densities.calibration(),
     )
 
 
-def _curves(play: Play) -> Curves:
+def _curves(evaluation: Evaluation) -> Curves:
     """Errors of the first seeds and of the baselines, and labels that the learners asked for."""
-    now, firsts = play.now, {name: each[0].now for name, each in play.players.items()}
+    now, firsts = evaluation.now, {name: each[0].now for name, each in evaluation.runners.items()}
     size, windows = now.scores[0].curve.size, len(now.scores[0].curve.means)
     scores = {name: one.score for name, one in firsts.items()}
     scores |= zip(now.baselines.names, now.scores, strict=True)
@@ -246,12 +247,12 @@ def _curves(play: Play) -> Curves:
     )
 
 
-def _of_worse(made: Sequence[Candidate], play: Play) -> list[str]:
+def _of_worse(made: Sequence[Candidate], evaluation: Evaluation) -> list[str]:
     """A sentence on the learners that are worse than the mean of the labels, if there are any."""
-    baseline, classes = play.now.scores[0], play.columns.classes
+    baseline, classes = evaluation.now.scores[0], evaluation.columns.classes
     if baseline.num_judged < JUDGED or not baseline.error:
         return []
-    errors = {one.name: [player.now.score.error for player in play.players[one.name]]
+    errors = {one.name: [runner.now.score.error for runner in evaluation.runners[one.name]]
               for one in made}  # fmt: skip
     ratios = {name: float(np.mean(each)) / baseline.error for name, each in errors.items()}
     worse = {name: ratio for name, ratio in ratios.items() if ratio > WORSE}
@@ -267,6 +268,6 @@ def _of_worse(made: Sequence[Candidate], play: Play) -> list[str]:
     return [text]
 
 
-def of_bad_rows(play: Play) -> list[str]:
+def of_bad_rows(bad: Sequence[BadRow]) -> list[str]:
     """A sentence on the rows that were skipped, if there are any."""
-    return [str(SkippedRows([row.number for row in play.bad]))] if play.bad else []
+    return [str(SkippedRows([row.number for row in bad]))] if bad else []

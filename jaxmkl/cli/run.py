@@ -1,15 +1,15 @@
 """``jaxmkl run``: learn from a table in the order of its rows, and report the errors.
 
-A run passes through three states, each in a thread beside the one that hears interrupts:
+A run passes through three states, each in a thread beside the one that waits for interrupts:
 
-    begun     by :func:`begun`: the table is open, its columns are decided, and the learners are
-              where the checkpoint left them, or before the first row
-    played    by :meth:`Run.played`, chunk by chunk. A chunk is played without a change of the run;
-              then it is taken, with its predictions and perhaps a checkpoint, and no interrupt
-              comes in between. The table ends the run, or before that an interrupt, a row that is
-              refused or a device that fails: an :class:`Ending`
-    finished  by :meth:`Run.finished`: predictions and checkpoint are closed, and pipeline, figures
-              and page are written, each if it can be
+    begun      by :func:`begun`: the table is open, its columns are decided, and the learners are
+               where the checkpoint left them, or before the first row
+    evaluated  by :meth:`Run.evaluated`, chunk by chunk. Evaluating a chunk changes nothing in the
+               run; then the outcome is taken, with its predictions and perhaps a checkpoint, and
+               no interrupt comes in between. The run ends with the table, or before that by an
+               interrupt, a row that is refused or a device that fails: an :class:`Ending`
+    finished   by :meth:`Run.finished`: predictions and checkpoint are closed, and pipeline,
+               figures and page are written, each if it can be
 
 An interrupt before the first chunk is taken ends the command; any later one ends the run, whose
 files are written all the same, and a second one the process. A file that cannot be written is
@@ -36,17 +36,17 @@ from jaxmkl.cli.interrupts import Interrupts
 from jaxmkl.cli.kept import Kept
 from jaxmkl.cli.outputs import reserved, standard_output
 from jaxmkl.cli.pipelines import differences, own_pipeline
-from jaxmkl.cli.play import Fingerprint, Play, Played
 from jaxmkl.cli.predictions import Predictions
+from jaxmkl.cli.prequential import Evaluation, Fingerprint, Outcome
 from jaxmkl.cli.results import Results, of_bad_rows, results_of
 from jaxmkl.command_line import is_standard, setting
 from jaxmkl.evaluate import Candidate, UsageError, candidates
 from jaxmkl.tables import Chunk, Columns, Pipeline, Table, save_pipeline
 
 FIGURES = "figures and curves"
-PATIENCE = 0.5  # seconds that an interrupted chunk has to end by itself, once others are played
+PATIENCE = 0.5  # seconds in which an interrupted chunk may end by itself, after the first one
 OUTPUTS = "checkpoint", "predictions", "save", "json", "report"
-# what a pipeline has
+# the options that a pipeline has settled
 OWN = "target", "task", "learner", "set", "drop", "as_", "labels", "density"
 
 
@@ -70,7 +70,7 @@ def add_to(commands: Any) -> None:
         "a label is known")  # fmt: skip
     add("--seeds", type=options.count, default=1, metavar="N", help="runs of each learner")
     add("--skip", type=options.natural, default=0, metavar="N", help="rows to skip at the start")
-    options.bad_rows(add, "one more ends the run, and what was played is written")
+    options.bad_rows(add, "one more ends the run, and the results so far are written")
     add("--save", type=Path, metavar="PIPELINE", help="save the learner with the least error")
     add("--from", dest="from_", type=Path, metavar="PIPELINE", help="continue a saved pipeline")
     add("--predictions", type=Path, metavar="OUT", help="write the predictions, as CSV; - is "
@@ -98,15 +98,15 @@ def command(given: Namespace) -> int:
         contextlib.ExitStack() as files,
     ):
         with show.progress(Path(given.file).name) as say:
-            run = interrupts.heard(lambda: begun(given, interrupts))
+            run = interrupts.supervise(lambda: begun(given, interrupts))
             files.callback(run.close)
-            ending = run.played(say)
+            ending = run.evaluated(say)
         run.finished(ending)
     return interrupts.status or ending.status or int(bool(run.failed))
 
 
 class Ending(NamedTuple):
-    """How a run ended."""
+    """The end of a run: its status and its cause."""
 
     status: int = 0  #: the exit status: 2 if the rest of the table is refused, 1 if JAX failed
     why: str = ""  #: a sentence on what ended it before the table did, if that was no interrupt
@@ -141,12 +141,12 @@ def begun(given: Namespace, interrupts: Interrupts) -> "Run":
         columns = columns if kept is None else kept.columns(columns)
         made, notes = _candidates(given, columns, pipeline, table)
         of_run = given.seeds, given.delay, pipeline, given.bad_rows, kept is not None
-        play = Play(columns, made, *of_run)
+        evaluation = Evaluation(columns, made, *of_run)
         if kept is not None:
-            kept.resume(play)
+            kept.resume(evaluation)
         if given.save is not None:
-            for players in play.players.values():
-                players[0].settled()  # compiled here, where an interrupt has nothing to save
+            for runners in evaluation.runners.values():
+                runners[0].settled()  # compiled here, where an interrupt has nothing to save
         predictions = None
         if given.predictions is not None:
             length = 0 if kept is None else kept.length
@@ -154,55 +154,55 @@ def begun(given: Namespace, interrupts: Interrupts) -> "Run":
         opening.pop_all()
     chunks = itertools.chain([first], chunks)
     files = table, chunks, predictions, kept
-    return Run(given, interrupts, *files, play, made, notes, began - play.now.seconds)
+    return Run(given, interrupts, *files, evaluation, made, notes, began - evaluation.now.seconds)
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
     """A run of the command that has :func:`begun`."""
 
-    given: Namespace  #: the options
+    given: Namespace  #: its options
     interrupts: Interrupts
     table: Table
     chunks: Iterator[Chunk]
-    predictions: Any  #: those that are written, and the checkpoint; None where none is asked for
-    kept: Any
-    play: Play
-    made: list[Candidate]  #: the learners that are played
+    predictions: Any  #: the file of predictions, or None
+    kept: Any  #: the checkpoint, or None
+    evaluation: Evaluation
+    made: list[Candidate]  #: the learners that are evaluated
     notes: list[str]
-    began: float  #: when it began, had it been played at once
+    began: float  #: when it would have begun, had it never been stopped
     failed: set[str] = dataclasses.field(default_factory=set)  #: options of files not written
 
     def close(self) -> None:
-        """Close the file that an error left open."""
+        """Close the predictions that an error left open."""
         if self.predictions is not None:
             with contextlib.suppress(OSError):
                 self.predictions.close()
 
-    def played(self, say: show.Report) -> Ending:
-        """Play the table to its end, or to what ends the run before that.
+    def evaluated(self, say: show.Report) -> Ending:
+        """Evaluate the rows up to the end of the table, or until the run ends before that.
 
         Raises:
           UsageError: if the checkpoint does not fit the table, or no row can be read.
-          ValueError: if the first row is refused; a later one ends the run, as an interrupt does.
+          ValueError: if the first row is refused; a later one ends the run, as interrupts do.
           KeyboardInterrupt: after an interrupt before the first chunk.
         """
         try:
-            self.interrupts.heard(lambda: self._chunks(say))
+            self.interrupts.supervise(lambda: self._chunks(say))
         except KeyboardInterrupt:
-            if not self.play.now.num_rows:
+            if not self.evaluation.now.num_rows:
                 raise
         except Exception as error:
             text = failure(error)
-            if not self.play.now.num_rows or not (text or isinstance(error, ValueError)):
+            if not self.evaluation.now.num_rows or not (text or isinstance(error, ValueError)):
                 raise
             return Ending(1 if text else 2, text or str(error))
         return Ending()
 
     def _chunks(self, say: show.Report) -> None:
-        """Play the rows of the table after those that are skipped or were played before."""
-        given, play = self.given, self.play
-        before, begin = play.now.passed, given.skip
+        """Evaluate the rows after those that are skipped or were evaluated before."""
+        given, evaluation = self.given, self.evaluation
+        before, begin = evaluation.now.passed, given.skip
         # standard input continues where it was left
         begin, before = (0, 0) if given.file == "-" and before else (begin, before)
         end, read, found = begin + before, 0, Fingerprint()
@@ -211,7 +211,7 @@ class Run:
                 rows = len(chunk.frame)
                 if before and read < end:
                     found = found.after(chunk.frame[max(0, begin - read) : end - read])
-                    if end <= read + rows and found != play.now.fingerprint:
+                    if end <= read + rows and found != evaluation.now.fingerprint:
                         text = f"belongs to a run whose rows were different: {given.file} has "
                         text += "changed up to where the run is"
                         advice = "put the rows back, or delete the checkpoint"
@@ -219,34 +219,35 @@ class Run:
                 read += rows
                 new = min(rows, read - end)
                 if new > 0:
-                    played = play.play(chunk.take(range(rows - new, rows)))
-                    self._take(played)
-                    if played.refusal:
-                        raise ValueError(played.refusal)
-                say(play.now.num_rows, self.table.share_read())
+                    outcome = evaluation.evaluate(chunk.take(range(rows - new, rows)))
+                    self._take(outcome)
+                    if outcome.refusal:
+                        raise ValueError(outcome.refusal)
+                say(evaluation.now.num_rows, self.table.share_read())
                 self.interrupts.look()
         if read < end and before:
             text = f"belongs to a run past row {end:,}, and {given.file} has only"
             raise UsageError(f"--checkpoint: {given.checkpoint} {text} {read:,} rows")
-        if not play.now.num_rows and play.bad:
-            raise UsageError(f"{given.file} has no row that can be read; {of_bad_rows(play)[0]}")
-        if not play.now.num_rows:
+        if not evaluation.now.num_rows and evaluation.bad:
+            bad = of_bad_rows(evaluation.bad)[0]
+            raise UsageError(f"{given.file} has no row that can be read; {bad}")
+        if not evaluation.now.num_rows:
             raise UsageError(f"--skip {given.skip}: {given.file} has no rows after these")
 
-    def _take(self, played: Played) -> None:
-        """Accept a chunk and write what is due, without an interrupt in between."""
+    def _take(self, outcome: Outcome) -> None:
+        """Accept the outcome of a chunk and write what is due, with no interrupt in between."""
         with self.interrupts.held:
-            self.play.take(played)
+            self.evaluation.take(outcome)
             self._count_time()
-            if len(played.labels):
-                about = played.chunk, played.said, played.labels, played.now.baselines.start
+            if len(outcome.labels):
+                about = outcome.chunk, outcome.said, outcome.labels, outcome.now.baselines.start
                 self._write("predictions", lambda: self.predictions.write(*about))
-            self._write("checkpoint", lambda: self.kept.offer(self.play, self.predictions))
+            self._write("checkpoint", lambda: self.kept.offer(self.evaluation, self.predictions))
             self.interrupts.patience = PATIENCE
 
     def _count_time(self) -> None:
         seconds = time.perf_counter() - self.began
-        self.play.now = self.play.now._replace(seconds=seconds)
+        self.evaluation.now = self.evaluation.now._replace(seconds=seconds)
 
     def _write(self, option: str, act: Callable[[], Any]) -> Any:
         """Write the file of an option, if it is given; an error of the system is reported."""
@@ -267,18 +268,18 @@ class Run:
     def finished(self, ending: Ending) -> None:
         """Write the results to every file that can be written, and show the table."""
         self.interrupts.patience = float("inf")
-        self.interrupts.heard(lambda: self._finish(ending))
+        self.interrupts.supervise(lambda: self._finish(ending))
 
     def _finish(self, ending: Ending) -> None:
-        given, play = self.given, self.play
+        given, evaluation = self.given, self.evaluation
         self._count_time()
         self._write("predictions", lambda: self.predictions.check())
-        self._write("checkpoint", lambda: self.kept.close(play, self.predictions))
+        self._write("checkpoint", lambda: self.kept.close(evaluation, self.predictions))
         self._write("predictions", lambda: self.predictions.close())
         early = self.interrupts.status > 0 or bool(ending.why)
-        results = results_of(given, play, self.made, self.notes, early, ending.why)
+        results = results_of(given, evaluation, self.made, self.notes, early, ending.why)
         said = [
-            self._write("save", lambda: _saved(given, results, play)),
+            self._write("save", lambda: _saved(given, results, evaluation)),
             self._write("json", lambda: _text(given.json, results.to_json(), FIGURES)),
             self._write("report", lambda: _text(given.report, _page(results), "report")),
         ]
@@ -293,8 +294,9 @@ class Run:
             show.aside(f"jaxmkl: {self._goes_on(ending, written)}")
 
     def _goes_on(self, ending: Ending, written: set[str]) -> str:
-        """Why the run ended before the table did, and how it goes on."""
-        given, rows = self.given, self.given.skip + self.play.now.passed
+        """A sentence on why the run ended before the table did, and how to continue it."""
+        given, now = self.given, self.evaluation.now
+        rows = given.skip + now.passed
         text = f"interrupted after {rows:,} rows"
         if ending.why:
             text = f"{ending.why.rstrip('.')}; ended after {rows:,} rows"
@@ -304,7 +306,7 @@ class Run:
             more = f"--from {given.save} --skip {rows}"
             text = f"{text}; continue with: jaxmkl run {given.file} {more}"
         if ending.status == 2:
-            text = f"{text}; mend the row, or skip it with --bad-rows {len(self.play.bad) + 1}"
+            text = f"{text}; mend the row, or skip it with --bad-rows {now.num_bad + 1}"
         return text
 
 
@@ -330,11 +332,10 @@ def _columns(given: Namespace, table: Table, first: Chunk) -> Columns:
     good = [row for row in range(len(first.frame)) if row not in refused][: given.first]
     if not good:
         raise ValueError(refused[0])
-    looked_at = first.take(good)
     of_arrays = table.target
     target = given.target if of_arrays is None else of_arrays
     asked = {"drop": given.drop, "as_": dict(given.as_), "keep": of_arrays is not None}
-    return Columns.decide(looked_at, target, given.task, **asked, notes=table.notes)
+    return Columns.decide(first.take(good), target, given.task, **asked, notes=table.notes)
 
 
 def _candidates(
@@ -350,13 +351,13 @@ def _candidates(
     return [one], differences(pipeline, table.names, table.named_by)
 
 
-def _saved(given: Namespace, results: Results, play: Play) -> str:
+def _saved(given: Namespace, results: Results, evaluation: Evaluation) -> str:
     """Save the learner with the least error, and return a sentence about it."""
     errors = {name: results.lines[name][results.error].mean for name in results.learners}
     best = min(errors, key=lambda name: np.nan_to_num(errors[name], nan=np.inf))
-    learner, state = play.players[best][0].settled()
-    rows_so_far = play.rows_before + play.now.num_rows
-    made = play.columns, play.now.fills, rows_so_far, results.source
-    save_pipeline(given.save, Pipeline(learner, state, *made, seen=play.now.baselines.seen))
+    learner, state = evaluation.runners[best][0].settled()
+    rows_so_far = evaluation.rows_before + evaluation.now.num_rows
+    made = evaluation.columns, evaluation.now.fills, rows_so_far, results.source
+    save_pipeline(given.save, Pipeline(learner, state, *made, seen=evaluation.now.baselines.seen))
     why = ", with the least error" if len(errors) > 1 else ""
     return f"pipeline: {given.save} ({best}{why}); predict with: jaxmkl predict {given.save} FILE"

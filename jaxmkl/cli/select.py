@@ -42,7 +42,7 @@ def add_to(commands: Any) -> None:
 
 
 def command(given: Namespace) -> int:
-    """Write the rows, the best first: the rank, the place in the table and the cells of each."""
+    """Write the rows, the best first: each with its rank, its place in the table and its cells."""
     show.needs_rich()
     outputs = {"--out": given.out}
     with (
@@ -50,7 +50,7 @@ def command(given: Namespace) -> int:
         reserved({"FILE": given.file}, outputs, text=["--out"], says=given.out is None),
         opened(given.out) as file,
     ):
-        interrupts.heard(lambda: _select(given, file))
+        interrupts.supervise(lambda: _select(given, file))
     return interrupts.status
 
 

@@ -58,7 +58,7 @@ def aside(text: object) -> None:
 def progress(name: str) -> Iterator[Report]:
     """Show the progress through a table, on a terminal and after two seconds.
 
-    Yields a function to be called with the number of rows and the share of the table played.
+    Yields a function to be called with the number of rows and the share of the table so far.
     """
     if not sys.stderr.isatty():
         yield lambda rows, share: None

@@ -3,7 +3,6 @@
 Shapes: n points of the pool, P kernels, r features of each, at most T iterations.
 """
 
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -12,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxmkl._checks import warn_outside
 from jaxmkl._pytree import as_count, as_leaf, require
 from jaxmkl._types import Number, PyTree
 from jaxmkl.design._descent import Descent, Move, descend
@@ -20,7 +20,6 @@ from jaxmkl.design._pool import Pool, traced
 # A row of the coefficients is active if it exceeds this share of the largest row.
 ACTIVE = 1e-4
 as_positive = partial(as_leaf, wanted="positive and finite", minimum=0.0, exclusive=True)
-warn = partial(warnings.warn, stacklevel=3)  # names the line that asked for the design
 
 
 class Design(NamedTuple):
@@ -76,21 +75,17 @@ def choose(
     bound = largest_penalty(pool)
     penalty = penalty_of(owner, regularization, absolute, bound)
     if not traced(penalty, bound) and float(penalty) >= float(bound):
-        warn(
-            f"{owner}: regularization {float(regularization):.4g} makes a penalty of "
-            f"{float(penalty):.4g}, which is at or above lambda_max = {float(bound):.4g}: all "
-            "coefficients vanish (of several kernels: while their weights are equal) and the "
-            "ranking means nothing"
-        )
+        text = f"{float(regularization):.4g} makes a penalty of {float(penalty):.4g}, which is at "
+        text += f"or above lambda_max = {float(bound):.4g}: all coefficients vanish (of several "
+        text += "kernels: while their weights are equal) and the ranking means nothing"
+        warn_outside(f"{owner}: regularization {text}", UserWarning)
     problem = Problem(pool, penalty, jnp.asarray(smoothing, pool.dtype), tolerance, bound)
     found = solve(problem, max_iterations=max_iterations)
     few = num_points is not None and not traced(found.num_active)
     if few and int(found.num_active) < num_points:  # type: ignore[operator]
-        warn(
-            f"{owner}: num_points is {num_points}, but only {int(found.num_active)} points are "
-            "active: the others are unranked; a smaller regularization has more, and ted ranks "
-            "any number"
-        )
+        text = f"{num_points}, but only {int(found.num_active)} points are active: the others are "
+        text += "unranked; a smaller regularization has more, and ted ranks any number"
+        warn_outside(f"{owner}: num_points is {text}", UserWarning)
     return found._replace(ranking=found.ranking[:num_points])
 
 

@@ -1,7 +1,6 @@
 """Pools to choose points from: Gram matrices of P kernels over n points, or their features."""
 
 import math
-import warnings
 from typing import Any, NamedTuple
 
 import jax
@@ -9,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from jaxmkl._checks import refuse_listed, refuse_masked
+from jaxmkl._checks import refuse_listed, refuse_masked, warn_outside
 from jaxmkl._devices import left_to_xla, whole
 from jaxmkl._pytree import require
 from jaxmkl._types import PyTree
@@ -92,12 +91,9 @@ def _check_values(owner: str, argument: str, values: jax.Array, is_gram: bool) -
             require(positive, owner, place, found, "positive semi-definite")
     first, second, count = twins(values, is_gram)
     if count:
-        warnings.warn(
-            f"{owner}: {argument} has duplicates: {count} points are the same as one before, as "
-            f"point {second} is as point {first}; they share their coefficients and are ranked "
-            "side by side, so leave one out",
-            stacklevel=4,
-        )
+        text = f"{count} points are the same as one before, as point {second} is as point {first}"
+        text += "; they share their coefficients and are ranked side by side, so leave one out"
+        warn_outside(f"{owner}: {argument} has duplicates: {text}", UserWarning)
 
 
 @jax.jit

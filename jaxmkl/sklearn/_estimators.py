@@ -1,6 +1,5 @@
 """The regressor and the classifier."""
 
-import warnings
 from typing import Any, Literal, Self, overload
 
 import numpy as np
@@ -8,6 +7,7 @@ from scipy.special import expit, gammaln, logsumexp, softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 
+from jaxmkl._checks import warn_outside
 from jaxmkl._learner import Learner
 from jaxmkl._pytree import require
 from jaxmkl._types import Inputs, Labels
@@ -214,7 +214,7 @@ class MKLClassifier(ClassifierMixin, Online):
         if not self.shuffle and _sorted_by_class(numbers):
             text = "y is sorted by class, and fit is one pass over the rows in their order: each "
             text += "class is forgotten for the next; have shuffle=True"
-            warnings.warn(f"{type(self).__name__}: {text}", UserWarning, stacklevel=3)
+            warn_outside(f"{type(self).__name__}: {text}", UserWarning)
         return self._play(*self._ordered(X, numbers))
 
     @unchanged_if_refused

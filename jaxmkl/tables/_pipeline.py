@@ -2,14 +2,13 @@
 
 import dataclasses
 import os
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Unpack
 
 import jax
 import numpy as np
 
-from jaxmkl._checks import shown
+from jaxmkl._checks import shown, warn_outside
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl._pytree import require
 from jaxmkl._types import Inputs, PyTree
@@ -140,11 +139,6 @@ class Pipeline:
           jaxmkl.tables.UnseenCells: cells have values of which the pipeline knows nothing.
           jaxmkl.tables.SkippedRows: rows were skipped, by their numbers.
         """
-        return self._predictions(data, 2, most_bad)  # of the loop that runs the generator
-
-    def _predictions(
-        self, data: Inputs, stacklevel: int, most_bad: int = 0
-    ) -> Iterator[tuple["Chunk", Prediction]]:
         from jaxmkl.tables._cells import RefusedRows
         from jaxmkl.tables._rows import readable
 
@@ -155,7 +149,7 @@ class Pipeline:
             if missing:
                 first = "" if table.named_by is None else f" of the first {table.named_by:,} rows"
                 text = f"not among the columns{first}, and counted as missing cells"
-                warnings.warn(f"{text}: {shown(missing, 20)}", UserWarning, stacklevel=stacklevel)
+                warn_outside(f"{text}: {shown(missing, 20)}", UserWarning)
             unseen = np.zeros(len(self.columns.kinds), int)
             for rows in table.chunks(AT_ONCE):
                 left = most_bad - len(bad)
@@ -171,9 +165,9 @@ class Pipeline:
                 said = self.learner.predict_many(self.state, X)
                 yield chunk, jax.tree.map(np.asarray, said)
             for sentence in self.columns.losses(unseen):
-                warnings.warn(sentence, UnseenCells, stacklevel=stacklevel)
+                warn_outside(sentence, UnseenCells)
             if bad:
-                warnings.warn(SkippedRows(bad), stacklevel=stacklevel)
+                warn_outside(SkippedRows(bad))
         finally:
             if table is not data:
                 table.close()
@@ -182,9 +176,7 @@ class Pipeline:
         return self.columns.inputs(chunk, self.fills, learn=False)[0]
 
     def _all(self, data: Inputs) -> Prediction:
-        found = []
-        for _, said in self._predictions(data, stacklevel=4):  # a comprehension would be a level
-            found.append(said)
+        found = [said for _, said in self.predictions(data)]
         if not found:
             raise ValueError("predict: data must hold a row; got none")
         return jax.tree.map(lambda *leaves: np.concatenate(leaves), *found)

@@ -20,7 +20,7 @@ from jaxmkl.cli import ask, main
 from jaxmkl.cli.labelling import session as sessions
 from jaxmkl.cli.labelling.faces import keys_of, reply, serve_process
 from jaxmkl.cli.labelling.journal import Journal
-from jaxmkl.cli.labelling.learner import asking, taught
+from jaxmkl.cli.labelling.learner import asking, without_budget
 from jaxmkl.cli.labelling.rows import Refused, Rows
 from jaxmkl.cli.labelling.session import Labelling
 from jaxmkl.evaluate import UsageError
@@ -117,7 +117,7 @@ def test_late_answers_are_learned_as_they_come_and_count_when_asked(session):
     for row in [*range(6), *(item - 1 for item in order)]:
         y = rows.y[row] if row < 6 else rows.number("tree")
         state = played("update", plain, state, rows.X[row], np.float32(y))
-    learner, found = taught(labelling.learner, labelling.standing.state)
+    learner, found = without_budget(labelling.learner, labelling.standing.state)
     both = [
         played("predict_many", *one, rows.X).value for one in ((learner, found), (plain, state))
     ]

@@ -12,7 +12,7 @@ import time
 import pytest
 from test_kept import assert_same, command, flowers, made, outcome  # noqa: F401 (a fixture)
 
-from jaxmkl.cli import main, play, predict, run, select
+from jaxmkl.cli import main, predict, prequential, run, select
 from jaxmkl.tables import source
 
 SMALL_PROGRAMS = True
@@ -25,7 +25,7 @@ def short_chunks(monkeypatch):
 
 
 @pytest.fixture(autouse=True)
-def heard():
+def supervise():
     """Signals are heard: what is begun in the background ignores them."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
@@ -40,16 +40,16 @@ def send(number=signal.SIGINT):
 
 
 def amid(monkeypatch, number, act):
-    """Have an act happen amid the learner that plays so many chunks."""
-    calls, original = [], play.Player.play
+    """Have an act happen amid the learner that is given so many chunks."""
+    calls, original = [], prequential.Runner.run
 
-    def played(self, X, y):
+    def counted(self, X, y):
         calls.append(len(y))
         if len(calls) == number:
             act()
         return original(self, X, y)
 
-    monkeypatch.setattr(play.Player, "play", played)
+    monkeypatch.setattr(prequential.Runner, "run", counted)
 
 
 class Left:
@@ -161,7 +161,7 @@ from jaxmkl.cli.interrupts import Interrupts
 with Interrupts() as interrupts:
     interrupts.patience = float("inf")
     print("begun", flush=True)
-    interrupts.heard(threading.Event().wait)
+    interrupts.supervise(threading.Event().wait)
 """
 
 

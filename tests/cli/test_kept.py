@@ -19,7 +19,7 @@ import pytest
 import sklearn.datasets
 
 import jaxmkl
-from jaxmkl.cli import main, play, run
+from jaxmkl.cli import main, prequential, run
 from jaxmkl.cli.interrupts import Interrupts
 from jaxmkl.cli.options import parser_of
 from jaxmkl.tables import source
@@ -72,8 +72,8 @@ def assert_same(one, other):
 
 
 def stopped(monkeypatch, after):
-    """Have the run interrupted amid the learner that plays so many chunks."""
-    calls, original = [], play.Player.play
+    """Have the run interrupted amid the learner that is given so many chunks."""
+    calls, original = [], prequential.Runner.run
 
     def interrupted(self, X, y):
         calls.append(len(y))
@@ -81,7 +81,7 @@ def stopped(monkeypatch, after):
             raise KeyboardInterrupt
         return original(self, X, y)
 
-    monkeypatch.setattr(play.Player, "play", interrupted)
+    monkeypatch.setattr(prequential.Runner, "run", interrupted)
 
 
 @pytest.mark.slow
@@ -111,14 +111,14 @@ def test_what_was_written_behind_the_checkpoint_is_written_again(
     kept = tmp_path / "kept"
     parts = command(flowers, tmp_path / "parts", "--checkpoint", str(kept), "--every", "200")
     copies = []
-    original = play.Play.take
+    original = prequential.Evaluation.take
 
-    def copied(self, played):
+    def copied(self, outcome):
         copies.append(kept.read_bytes() if kept.exists() else None)
-        return original(self, played)
+        return original(self, outcome)
 
     with monkeypatch.context() as patched:
-        patched.setattr(play.Play, "take", copied)
+        patched.setattr(prequential.Evaluation, "take", copied)
         assert main(parts) == 0
     wanted = outcome(tmp_path / "parts")
     # as if it had been killed before the sixth chunk was taken over
@@ -310,7 +310,7 @@ def test_a_checkpoint_that_would_fill_the_memory_is_refused(flowers, tmp_path, c
 
 
 def test_a_run_is_a_value_that_ends_in_one_of_its_states(flowers, tmp_path):
-    """Begun it is complete; played it says how it ended, and finished it has written its files."""
+    """Begun, it is complete; evaluated, it says how it ended; finished, it has written files."""
     rows = flowers.read_text().splitlines(keepends=True)
     flowers.write_text("".join([*rows[:131], "1,2\n", *rows[131:150]]))
     parser, commands = parser_of("")
@@ -319,10 +319,10 @@ def test_a_run_is_a_value_that_ends_in_one_of_its_states(flowers, tmp_path):
     given.line = ""
     with Interrupts() as interrupts:
         begun = run.begun(given, interrupts)
-        assert begun.play.now.num_rows == 0
+        assert begun.evaluation.now.num_rows == 0
         with pytest.raises(dataclasses.FrozenInstanceError):
-            begun.play = None
-        ending = begun.played(lambda rows, share: None)
+            begun.evaluation = None
+        ending = begun.evaluated(lambda rows, share: None)
         assert ending.status == 2
         assert "line 132: 2 cells where the header has 5 columns" in ending.why
         assert sorted(os.listdir(tmp_path / "parts")) == ["said.csv"]

@@ -18,7 +18,7 @@ from test_kept import command, flowers  # noqa: F401 (a fixture)
 
 import jaxmkl
 from jaxmkl._files import kept_from_others
-from jaxmkl.cli import info, kept, main, play, results
+from jaxmkl.cli import info, kept, main, prequential, results
 from jaxmkl.tables import Columns, open_table, source
 
 SMALL_PROGRAMS = True
@@ -32,15 +32,15 @@ def short_chunks(monkeypatch):
 
 
 @pytest.fixture
-def nothing_is_played(monkeypatch):
+def nothing_is_run(monkeypatch):
     def refuse(*given):
-        raise AssertionError("a row was played")
+        raise AssertionError("a row was predicted")
 
-    monkeypatch.setattr(play.Player, "play", refuse)
+    monkeypatch.setattr(prequential.Runner, "run", refuse)
 
 
 @pytest.mark.parametrize("option", OPTIONS)
-@pytest.mark.usefixtures("nothing_is_played")
+@pytest.mark.usefixtures("nothing_is_run")
 def test_files_are_tried_before_the_first_row(option, flowers, tmp_path, capsys):  # noqa: F811
     (tmp_path / "folder").mkdir()
     before, table = sorted(os.listdir(tmp_path)), flowers.read_bytes()
@@ -60,7 +60,7 @@ def test_files_are_tried_before_the_first_row(option, flowers, tmp_path, capsys)
     assert (sorted(os.listdir(tmp_path)), flowers.read_bytes()) == (before, table)
 
 
-@pytest.mark.usefixtures("nothing_is_played")
+@pytest.mark.usefixtures("nothing_is_run")
 def test_two_options_name_two_files(flowers, tmp_path, capsys):  # noqa: F811
     line = ["run", str(flowers), "--save", str(tmp_path / "it")]
     assert main([*line, "--json", str(tmp_path / "folder" / ".." / "it")]) == 2
@@ -87,7 +87,7 @@ def holding(path):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("nothing_is_played")
+@pytest.mark.usefixtures("nothing_is_run")
 def test_a_second_process_is_refused(flowers, tmp_path, capsys):  # noqa: F811
     (tmp_path / "predictions").write_text("of the first\n")
     with holding(tmp_path / "predictions") as process:
@@ -214,7 +214,7 @@ def contents(folder):
     return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-@pytest.mark.usefixtures("nothing_is_played")
+@pytest.mark.usefixtures("nothing_is_run")
 def test_no_command_writes_what_it_reads(flowers, pipeline, tmp_path, capsys):  # noqa: F811
     """By none of a file's names, whatever the command and the option."""
     table, model, free = str(flowers), str(pipeline), str(tmp_path / "free")
@@ -242,7 +242,7 @@ def test_no_command_writes_what_it_reads(flowers, pipeline, tmp_path, capsys):  
     assert contents(tmp_path) == before
 
 
-@pytest.mark.usefixtures("nothing_is_played")
+@pytest.mark.usefixtures("nothing_is_run")
 def test_no_file_is_named_like_one_that_stands_beside_another(
     flowers,  # noqa: F811
     pipeline,
@@ -294,7 +294,7 @@ def test_somebodys_own_files_beside_an_output_stay(flowers, tmp_path, capsys):  
     assert (tmp_path / "yarn.dl.partial").read_bytes() == b"half"
 
 
-@pytest.mark.usefixtures("nothing_is_played")
+@pytest.mark.usefixtures("nothing_is_run")
 def test_links_in_a_circle_are_a_sentence(flowers, pipeline, tmp_path, capsys):  # noqa: F811
     ring, table, model = str(tmp_path / "ring"), str(flowers), str(pipeline)
     os.symlink(ring, ring)
@@ -321,7 +321,7 @@ def test_standard_output_is_no_input(flowers, tmp_path):  # noqa: F811
     assert flowers.read_bytes() == before
 
 
-@pytest.mark.usefixtures("nothing_is_played")
+@pytest.mark.usefixtures("nothing_is_run")
 def test_predict_and_ask_lock_what_they_write(flowers, pipeline, tmp_path, capsys):  # noqa: F811
     table, out = str(flowers), str(tmp_path / "out")
     with kept_from_others(out):
@@ -356,7 +356,7 @@ def test_a_file_goes_to_standard_output(option, begins, flowers, tmp_path, monke
     assert os.listdir(tmp_path) == ["flowers.csv"]
 
 
-@pytest.mark.usefixtures("nothing_is_played")
+@pytest.mark.usefixtures("nothing_is_run")
 def test_standard_output_takes_one_file_of_text(flowers, tmp_path, monkeypatch, capsys):  # noqa: F811
     monkeypatch.chdir(tmp_path)
     table = str(flowers)
@@ -424,9 +424,9 @@ def test_predictions_that_are_touched_are_noticed(how, flowers, tmp_path, monkey
     whole = [*command(flowers, tmp_path / "whole"), "--seeds", "1"]
     line = ["run", str(flowers), *SMALL, "--predictions", str(said), "--every", "100"]
     line += ["--checkpoint", str(tmp_path / "kept"), "--json", str(tmp_path / "run.json")]
-    original = play.Player.play
+    original = prequential.Runner.run
 
-    def played(self, X, y):
+    def counted(self, X, y):
         calls.append(0)
         if len(calls) == 6:
             acts = {"removed": said.unlink, "moved": lambda: said.rename(away)}
@@ -437,7 +437,7 @@ def test_predictions_that_are_touched_are_noticed(how, flowers, tmp_path, monkey
         return original(self, X, y)
 
     with monkeypatch.context() as patched:
-        patched.setattr(play.Player, "play", played)
+        patched.setattr(prequential.Runner, "run", counted)
         assert main(line) == 1
     error = capsys.readouterr().err
     assert error.startswith(f"jaxmkl: --predictions: {said}: ")

@@ -139,8 +139,9 @@ def test_rows_that_are_not_active_are_not_chosen(tmp_path, capsys):
     number = len(wanted)
     assert 0 < number < 30
     text = f"gmkal: num_points is 30, but only {number} points are active: the others are unranked"
-    with pytest.warns(UserWarning, match=text):
+    with pytest.warns(UserWarning, match=text) as warned:
         found = PoolSelector(30, method="gmkal").fit(X)
+    assert {one.filename for one in warned} == {__file__}  # not the estimator's own file
     assert found.indices_.tolist() == wanted.tolist()
     assert len(found.ranking_) == 30
     np.savetxt(path, X, delimiter=",", header="a,b,c,d", comments="")

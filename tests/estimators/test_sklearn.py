@@ -217,8 +217,10 @@ def test_scaling_is_switched_off(numbers):
 @pytest.mark.slow
 def test_rows_that_are_sorted_are_shuffled():
     X, y = load_iris(return_X_y=True)
-    with pytest.warns(UserWarning, match="MKLClassifier: y is sorted by class.*shuffle=True"):
+    text = "MKLClassifier: y is sorted by class.*shuffle=True"
+    with pytest.warns(UserWarning, match=text) as warned:
         sorted_rows = classifier().fit(X, y)
+    assert {one.filename for one in warned if one.category is UserWarning} == {__file__}
     shuffled = classifier(shuffle=True).fit(X, y)
     assert shuffled.score(X, y) > 0.8 > 0.5 > sorted_rows.score(X, y)
     again = classifier(shuffle=True).fit(X, y)

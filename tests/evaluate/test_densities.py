@@ -244,7 +244,7 @@ def test_densities_go_on_from_a_checkpoint(rain, tmp_path, monkeypatch):
     whole, parts, kept = (tmp_path / name for name in ("whole.json", "parts.json", "kept"))
     run(path, *more, "--json", whole)
     resumed = *more, "--json", parts, "--checkpoint", kept, "--every", "64"
-    original, taken = jaxmkl.cli.play.Play.take, []
+    original, taken = jaxmkl.cli.prequential.Evaluation.take, []
 
     def stopped(self, played):
         original(self, played)
@@ -253,7 +253,7 @@ def test_densities_go_on_from_a_checkpoint(rain, tmp_path, monkeypatch):
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(jaxmkl.cli.play.Play, "take", stopped)
+        patched.setattr(jaxmkl.cli.prequential.Evaluation, "take", stopped)
         assert main(["run", *map(str, (path, *resumed))]) == 130
     run(path, *resumed)
     one, other = table_of(whole), table_of(parts)

@@ -40,7 +40,7 @@ def serve_process(
       given: the lines that are read.
       out: the file for the lines that are written; each is flushed.
       ahead: the number of questions that may wait at the same time.
-      held: entered while something is asked or learned, which nothing may cut off.
+      held: a context in which questions are asked and answers learned, without interrupts.
     """
 
     def say(line: Mapping[str, object]) -> None:
@@ -224,7 +224,7 @@ def _typed(by_key: bool, interrupts: Interrupts) -> Iterator[Callable[[], str]]:
         if not by_key:
             return sys.stdin.readline()
         key = os.read(terminal, 1)
-        if key == b"\x1b":  # what an arrow sends behind it is no answer
+        if key == b"\x1b":  # the bytes that an arrow key sends after it are no answer
             termios.tcflush(terminal, termios.TCIFLUSH)
         return key.decode("ascii", "replace")
 

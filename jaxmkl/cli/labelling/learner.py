@@ -1,4 +1,4 @@
-"""A learner that asks at a rate and within a budget, and says how sure it is."""
+"""A learner that asks for labels at a rate and within a budget, and says how sure it is."""
 
 import dataclasses
 from typing import Any
@@ -53,8 +53,8 @@ def asking(
     return _around(jaxmkl.label_budget(learner, budget), state)
 
 
-def taught(learner: Wrapper, state: PyTree) -> tuple[Learner, PyTree]:
-    """Return the learner that :func:`asking` wrapped, and its state, to be saved as a pipeline."""
+def without_budget(learner: Wrapper, state: PyTree) -> tuple[Learner, PyTree]:
+    """Undo :func:`asking`: return the learner inside and its state, to be saved as a pipeline."""
     inside, state = learner.learner, state.inner
     return (inside.learner, state.inner) if isinstance(inside, Intervals) else (inside, state)
 

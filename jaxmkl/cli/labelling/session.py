@@ -5,7 +5,7 @@ Everything that happens is one of four events, which the journal records before 
     {"ask": item}                       a question; null once the table is through
     {"answer": item, "label": label}    its answer, maybe after other questions
     {"skip": item}                      no answer will come
-    {"undo": item}                      back to what was before the last answer, or skip, of item
+    {"undo": item}                      back to before the last answer, or skip, of item
 
 The standing of a session is a value that is computed from the events one after the other, so a
 session continues however it ended.
@@ -179,7 +179,7 @@ class Labelling:
         return now._replace(state=state, open=(*now.open, item), row=next_row)
 
     def _passed(self, now: Standing, end: int) -> Standing:
-        """Tell the learner of the rows before ``end`` whose labels were not asked for."""
+        """Have the learner skip the rows before ``end`` whose labels were not asked for."""
         state = now.state
         for row in range(now.row, end):
             if not self.rows.has_label[row]:  # a label of the table was learned before
@@ -222,7 +222,7 @@ class Labelling:
         return None
 
     def _most_wanted(self) -> int | None:
-        """The next item of the ranking; after these, the one worth most of a random sample."""
+        """The next item of the ranking; after those, the best item of a random sample."""
         now, X, left = self.standing, self.rows.X, ~self.rows.has_label
         left[[self.rows.places[item] for item in (*now.open, *now.closed)]] = False
         for item in self._ranking:

@@ -1,4 +1,4 @@
-"""Learners side by side over one table, chunk by chunk, each row predicted before its label."""
+"""Prequential evaluation of learners on one table: each row is predicted before it is learned."""
 
 import math
 import time
@@ -48,17 +48,17 @@ class Achieved(NamedTuple):
 
 
 class Written(NamedTuple):
-    """What is written of a learner's predictions (n,): classes, counted from 0, or numbers in the
-    units of the target; NaN where there is none."""
+    """A learner's predictions (n,) as they are written: classes, counted from 0, or numbers in
+    the units of the target; NaN where there is none."""
 
     prediction: np.ndarray
-    interval: tuple[np.ndarray, np.ndarray] | None  #: its ends, if the learner predicts densities
+    interval: tuple[np.ndarray, np.ndarray] | None  #: the ends, if the learner predicts densities
 
 
-class Player:
+class Runner:
     """One learner with one seed, and its progress.
 
-    The first player of a learner ``compiles`` the programs that all players of it call.
+    The first runner of a learner ``compiles`` the programs that all its runners call.
     """
 
     def __init__(
@@ -74,9 +74,9 @@ class Player:
         self._delay, self._compiles = delay, compiles
         self._stream = Stream(self.learner, gaps=True)
 
-    def play(self, X: np.ndarray, y: np.ndarray) -> tuple[Achieved, np.ndarray, Any]:
-        """Play a chunk; return the progress after it, without scores, and the predictions (n,)
-        and their distribution or None."""
+    def run(self, X: np.ndarray, y: np.ndarray) -> tuple[Achieved, np.ndarray, Any]:
+        """Predict, then learn, row by row; return the progress, without scores, the predictions
+        (n,), and their distribution or None."""
         now = self.now
         if not len(y):
             return now, y, None
@@ -106,14 +106,14 @@ ALIGNED = 256  # rows: a multiple of those of a block, so that a run continues b
 
 
 class BadRow(NamedTuple):
-    """A row that was skipped, as it or a cell of it cannot be read."""
+    """A row that was skipped because it, or one of its cells, cannot be read."""
 
     number: int  #: of its line or row in the table
     reason: str
 
 
 class Fingerprint(NamedTuple):
-    """Checksums (CRC-32) of all rows so far, however they are cut into chunks."""
+    """Checksums (CRC-32) of all rows so far, whatever chunks they came in."""
 
     numbers: int = 0
     text: int = 0
@@ -136,7 +136,7 @@ class Fingerprint(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """The progress of a run, without its players: a tree of numbers and arrays."""
+    """The progress of an evaluation, without its runners: a tree of numbers and arrays."""
 
     fills: Fills
     unseen: np.ndarray  #: cells of each column that were lost
@@ -145,36 +145,36 @@ class Progress(NamedTuple):
     num_rows: int = 0
     num_unlabelled: int = 0
     seconds: float = 0.0  #: those of all parts, if it was stopped and resumed; the run counts them
-    num_bad: int = 0  #: rows that were skipped, beside those that were played
+    num_bad: int = 0  #: rows that were skipped; ``num_rows`` does not count them
     fingerprint: Fingerprint = Fingerprint()  #: of both, if it is kept
 
     @property
     def passed(self) -> int:
-        """The number of rows that were played or skipped."""
+        """The number of rows that were evaluated or skipped."""
         return self.num_rows + self.num_bad
 
 
-class Played(NamedTuple):
+class Outcome(NamedTuple):
     """The outcome of a chunk. Labels are like the predictions of :class:`Written`."""
 
     now: Progress
-    achieved: list[Achieved]  #: by each player
+    achieved: list[Achieved]  #: by each runner
     said: dict[str, Written]  #: by each learner's first seed
     labels: np.ndarray
-    chunk: Chunk  #: the rows that were played
+    chunk: Chunk  #: the rows that were evaluated
     bad: tuple[BadRow, ...]  #: those that were skipped
     refusal: str  #: why the next row ends the run, if it does
 
 
-class Play:
-    """A run in progress: its players, and how far it is.
+class Evaluation:
+    """An evaluation in progress: its runners, and how far it has come.
 
     Args:
       columns: the columns of the table.
-      candidates: the learners to play.
+      candidates: the learners to evaluate.
       seeds: the number of runs of each of them.
       delay: the number of rounds by which labels arrive late.
-      pipeline: the state to begin with; by default that before the first row.
+      pipeline: holds the state to begin with; by default it is the one before the first row.
       most_bad: the number of rows that may be skipped because they cannot be read.
       keeps_fingerprint: whether checksums of the rows are kept, which takes a while.
     """
@@ -195,17 +195,17 @@ class Play:
         known_from = math.inf if seen.is_nothing else 0.0
         begun = Achieved(None, score, Curve.begin(), known_from)
         self.columns = columns
-        self.players: dict[str, list[Player]] = {}  #: by the learner's name, one for each seed
+        self.runners: dict[str, list[Runner]] = {}  #: by the learner's name, one for each seed
         for one in candidates:
             if pipeline is None:
                 states = [one.learner.init(key, len(columns.features)) for key in keys]
             else:
                 states = [pipeline.state]
-            self.players[one.name] = [
-                Player(one.learner, state, delay, begun, compiles=not i)
+            self.runners[one.name] = [
+                Runner(one.learner, state, delay, begun, compiles=not i)
                 for i, state in enumerate(states)
             ]
-        #: that the pipeline had played
+        #: the rows that the pipeline had learned from
         self.rows_before = 0 if pipeline is None else pipeline.rows
         self.warned: dict[str, None] = {}
         self.bad: tuple[BadRow, ...] = ()  #: the rows that were skipped
@@ -213,14 +213,14 @@ class Play:
         fills, unseen = columns.init() if pipeline is None else pipeline.fills, len(columns.kinds)
         self.now = Progress(fills, np.zeros(unseen, int), baselines, (score, score))
 
-    def play(self, chunk: Chunk) -> Played:
-        """Play a chunk without a change of the run, until :meth:`take` accepts the outcome.
+    def evaluate(self, chunk: Chunk) -> Outcome:
+        """Evaluate a chunk; nothing changes here before :meth:`take` accepts the outcome.
 
-        Rows that cannot be read, or have a cell that does not fit its column, are skipped, until
-        there are too many: the chunk is then played up to there.
+        Rows that cannot be read, or have a cell that does not fit its column, are skipped. Once
+        there are too many of them, the chunk is evaluated up to there.
 
         Raises:
-          ValueError: if that is the case at the first row of the run.
+          ValueError: if there are too many before any row was evaluated.
         """
         found = self._readable(chunk)
         X, fills, y = found.found
@@ -230,15 +230,15 @@ class Play:
             raise ValueError(found.refusal)
         now, target = self.now, cast(Any, self.columns.target)
         given = (y - now.baselines.starting(y)).astype(np.float32)
-        played = {name: [self._played(name, player, X, given) for player in each]
-                  for name, each in self.players.items()}  # fmt: skip
+        runs = {name: [self._run(name, runner, X, given) for runner in each]
+                  for name, each in self.runners.items()}  # fmt: skip
         labels = target.places(y)
         rows = now.num_rows + np.arange(len(labels))
         baselines, by_baselines = now.baselines.after(labels)
-        achieved = (one for each in played.values() for one, *_ in each)
+        achieved = (one for each in runs.values() for one, *_ in each)
         judged = np.where(rows >= judged_from(baselines, achieved), labels, np.nan)
         scored = {name: [_scored(*one, rows, judged, baselines) for one in each]
-                  for name, each in played.items()}  # fmt: skip
+                  for name, each in runs.items()}  # fmt: skip
         first, last = (score.after(values, judged) for score, values in
                        zip(now.scores, by_baselines, strict=True))  # fmt: skip
         then = Progress(
@@ -256,10 +256,10 @@ class Play:
         )
         said = {name: each[0][1] for name, each in scored.items()}
         progress = [one for each in scored.values() for one, _ in each]
-        return Played(then, progress, said, labels, found.chunk, bad, found.refusal)
+        return Outcome(then, progress, said, labels, found.chunk, bad, found.refusal)
 
     def _readable(self, chunk: Chunk) -> Readable:
-        """Read inputs, the fills after them, and labels of the rows that can be read."""
+        """Read the inputs and labels of the rows that can be read, and the fills after them."""
 
         def read(rows: Chunk) -> tuple[np.ndarray, Fills, np.ndarray]:
             return *self.columns.inputs(rows, self.now.fills), self.columns.labels(rows)
@@ -271,39 +271,38 @@ class Play:
 
         return readable(chunk, max(0, self._most_bad - self.now.num_bad), read, aligned)
 
-    def take(self, played: Played) -> None:
-        """Accept the outcome of a chunk; no interrupt may come before all players have it."""
-        self.now, self.bad = played.now, (*self.bad, *played.bad)
-        for player, achieved in zip(self.everyone, played.achieved, strict=True):
-            player.now = achieved
+    def take(self, outcome: Outcome) -> None:
+        """Accept the outcome of a chunk; no interrupt may come before all runners have it."""
+        self.now, self.bad = outcome.now, (*self.bad, *outcome.bad)
+        for runner, achieved in zip(self.everyone, outcome.achieved, strict=True):
+            runner.now = achieved
 
     @property
-    def everyone(self) -> list[Player]:
-        """The players of all learners and seeds."""
-        return [player for each in self.players.values() for player in each]
+    def everyone(self) -> list[Runner]:
+        """The runners of all learners and seeds."""
+        return [runner for each in self.runners.values() for runner in each]
 
     @property
     def judged_from(self) -> float:
         """The number of rows that are not judged: see :func:`judged_from`."""
-        return judged_from(self.now.baselines, (player.now for player in self.everyone))
+        return judged_from(self.now.baselines, (runner.now for runner in self.everyone))
 
-    def _played(
-        self, name: str, player: Player, X: np.ndarray, y: np.ndarray
+    def _run(
+        self, name: str, runner: Runner, X: np.ndarray, y: np.ndarray
     ) -> tuple[Achieved, np.ndarray, Any]:
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always", RuntimeWarning)
-            result = player.play(X, y)
+            result = runner.run(X, y)
         self.warned |= dict.fromkeys(f"{name}: {warning.message}" for warning in found)
         return result
 
 
-def judged_from(baselines: Baselines, players: Iterable[Achieved]) -> float:
-    """The number of rows before all learners and baselines predict with a label known.
+def judged_from(baselines: Baselines, runners: Iterable[Achieved]) -> float:
+    """The number of rows before every learner and every baseline knows a label.
 
-    These rows are not judged, as nobody can know yet where the target lies; infinity while all
-    rows are such.
+    These rows are not judged, as nobody can know yet where the target lies; infinity at first.
     """
-    return max(baselines.known_from, *(player.known_from for player in players))
+    return max(baselines.known_from, *(runner.known_from for runner in runners))
 
 
 def _scored(
@@ -314,10 +313,10 @@ def _scored(
     labels: np.ndarray,
     baselines: Baselines,
 ) -> tuple[Achieved, Written]:
-    """The progress with the scores after rows (n,), and what is written of their predictions.
+    """The progress with the scores after rows (n,), and the predictions as they are written.
 
-    Labels are NaN for rows that do not count. While the learner knows no label, 0 is taken for its
-    prediction of a number, and ends of intervals are NaN.
+    Labels are NaN for rows that do not count. While the learner knows no label, 0 stands for its
+    prediction of a number, and the ends of its intervals are NaN.
     """
     values = classes_of(prediction, baselines.num_classes)
     known = rows >= now.known_from
