@@ -2,7 +2,7 @@
 
 - Candidates: learners with their names and arguments, or rivals that are not learners.
 - Scores, curves and baselines of a stream that comes chunk by chunk. They are named tuples, whose
-  methods return the next one, so that a checkpoint keeps them as it keeps any pytree.
+  methods return the next value, so a checkpoint stores them like any pytree.
 - Rows of results, as ``--json`` writes them, and their figures as text, on a page
   (:mod:`jaxmkl.evaluate.markup`) and drawn (:mod:`jaxmkl.evaluate.drawings`, by matplotlib).
 - The memory of a process and of a learner's state.

@@ -1,4 +1,4 @@
-"""Arguments of recipes: names, defaults, those that a task implies and those asked for."""
+"""Arguments of recipes: their names and defaults, those that a task implies, and settings."""
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -22,9 +22,9 @@ def names_of(recipe: Callable[..., Any]) -> tuple[str, ...]:
 def arguments_for(
     recipe: Callable[..., Any], task: str, num_outputs: int | None = None
 ) -> dict[str, Any]:
-    """The arguments, among those of a recipe, with which it makes a learner for a task.
+    """The arguments with which a recipe makes a learner for a task.
 
-    For classes, a default loss of numbers is replaced by the logistic one.
+    For classes, the logistic loss replaces a default loss of numbers.
 
     Args:
       recipe: a function that makes a learner, such as those of :data:`jaxmkl.recipes.LEARNERS`.
@@ -60,7 +60,7 @@ def parameters_of(factory: str) -> dict[str, Any]:
 
 
 def check_settings(settings: Iterable[str], accepted: Mapping[str, Collection[str]]) -> list[str]:
-    """A sentence for each setting that some of the learners do not have.
+    """A sentence for each setting that some of the learners lack.
 
     Args:
       settings: names given with ``--set``.

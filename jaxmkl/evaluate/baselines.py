@@ -7,7 +7,7 @@ import numpy as np
 
 
 class Seen(NamedTuple):
-    """The labels that a run has seen; by default nothing is known about them."""
+    """A summary of the labels that a run has seen; by default nothing is known about them."""
 
     start: float = 0.0
     """The origin of numbers, which is the first label. It is subtracted in double precision, so
@@ -26,11 +26,11 @@ class Seen(NamedTuple):
 
     @property
     def is_nothing(self) -> bool:
-        """Whether it is certain that there was no label."""
+        """True if there was certainly no label."""
         return bool(self.counts) and not any(self.counts)
 
     def after(self, y: np.ndarray, num_classes: int) -> "Seen":
-        """The state after these labels (n,) too: class numbers, or numbers."""
+        """The state after these labels (n,), too: class numbers, or numbers."""
         return Baselines.begin(num_classes, 0, self).after(y)[0].seen
 
 
@@ -124,5 +124,5 @@ class Baselines(NamedTuple):
 
 
 def first_of(known: np.ndarray, rows: int) -> float:
-    """The first row with a label among those (n,) after ``rows`` others; infinity if none has."""
+    """The first row with a label among these (n,), which follow ``rows`` others, or infinity."""
     return rows + float(np.argmax(known)) if known.any() else math.inf

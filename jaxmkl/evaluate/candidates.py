@@ -40,8 +40,8 @@ from jaxmkl.wrappers import (
 DEFAULT = ("raker", "amkl_aks", "expert_mkl")
 #: Parameters of learners that may skip labels, for targets of variance 1.
 PAUSES = {"tolerance": 1.0, "max_skips": 2}
-#: Beyond so many inputs kernels are fixed unless something else is asked for: what learns them
-#: keeps 4,000 rows and more, 34 kB an input.
+#: With more inputs than this, kernels are fixed unless something else is asked for: to learn them
+#: takes a memory of 4,000 rows and more, 34 kB per input.
 MANY_INPUTS = 5000
 
 
@@ -78,17 +78,17 @@ def candidates(
       rate: the share of labels to ask for, or None for the learner's own query.
       density: whether to predict densities of numbers (:func:`jaxmkl.wrappers.predictive`), around
         the same predictions.
-      num_inputs: D; of more than 5,000 kernels are fixed, unless ``settings`` name the banks.
+      num_inputs: D; above 5,000, kernels are fixed, unless ``settings`` name the banks.
       words: the ranges of inputs that are words of texts (:attr:`jaxmkl.tables.Columns.of_words`),
-        which are not scaled; if most inputs are, expert_mkl has linear models, and fixed kernels
-        of the other inputs if there are any, unless ``settings`` name the banks.
+        which are not scaled. If most inputs are words, expert_mkl has linear models, and fixed
+        kernels of the other inputs if there are any, unless ``settings`` name the banks.
 
     Returns:
       The candidates, and a sentence for each setting that does not apply to some of them.
 
     Raises:
-      UsageError: if a learner is unknown, none has a setting, or a learner refuses a value; if
-        densities of classes are wanted.
+      UsageError: if a learner is unknown, no learner has a setting, a learner refuses a value, or
+        densities of classes are asked for.
 
     >>> made, notes = candidates(["raker", "perceptron"], "classification", 2, {"num_features": 9})
     >>> [one.name for one in made], notes
@@ -132,16 +132,16 @@ def candidates(
 
 
 def _of_words(num_inputs: int, words: Sequence[tuple[int, int]]) -> dict[str, Any]:
-    """Settings of expert_mkl for inputs most of which are words: linear models, and kernels of the
-    others."""
+    """Settings of expert_mkl for inputs that are mostly words: linear models of them, and kernels
+    of the others."""
     is_word = np.zeros(num_inputs, bool)
     for first, end in words:
         is_word[first:end] = True
     others = np.flatnonzero(~is_word).tolist()
     if not others:
         return {"banks": "linear"}
-    # few models, as each that is of no use costs a little: .238 mistakes with one useless column
-    # beside docstrings for .246 with 24 models, and .219 without
+    # few models, as each useless one costs a little: with one useless column beside docstrings,
+    # .238 mistakes rather than the .246 of 24 models; .219 without the column
     kernels = Gaussian(np.asarray(two_decades().bandwidth)[2::3]).on(others)
     return {"banks": ("fixed", "linear"), "kernels": kernels, "step_sizes": (0.25,)}
 
@@ -258,7 +258,7 @@ def importances(learner: Learner, state: PyTree, features: Sequence[str]) -> dic
 
 
 def predicts_log_odds(learner: Learner) -> bool:
-    """Whether a learner's predictions are log-odds of classes.
+    """Tell if a learner's predictions are log-odds of classes.
 
     >>> import jaxmkl
     >>> predicts_log_odds(jaxmkl.spa())
@@ -270,7 +270,7 @@ def predicts_log_odds(learner: Learner) -> bool:
 
 
 def predicts_densities(learner: Learner) -> bool:
-    """Whether a learner's predictions have distributions of numbers.
+    """Tell if a learner's predictions have distributions of numbers.
 
     >>> import jaxmkl
     >>> predicts_densities(jaxmkl.raker())
@@ -295,7 +295,7 @@ def kernel_weights(learner: Learner, state: PyTree) -> dict[str, float]:
     banks: tuple = inside.models if isinstance(inside, MKL) else ()
     kernels = getattr(banks[0], "kernels", None) if len(banks) == 1 else None
     info = learner.info(state)
-    while hasattr(info, "inner"):  # a wrapper has diagnostics of its own beside the learner's
+    while hasattr(info, "inner"):  # a wrapper has its own diagnostics beside the learner's
         info = info.inner
     weights = getattr(info, "weights", None)
     if weights is None or not isinstance(kernels, Kernel):

@@ -8,8 +8,8 @@ import numpy as np
 from jaxmkl.distributions import COVERAGE, DensityScores
 from jaxmkl.evaluate.scores import Curve
 
-PIT_BINS = 10  # of the probability integral transform
-LATEST = 100  # rows whose intervals are kept, in columns
+PIT_BINS = 10  # bins of the probability integral transform
+LATEST = 100  # the last rows, whose intervals are kept
 COLUMNS = "row", "label", "prediction", "low", "high"
 
 
@@ -71,9 +71,9 @@ class Densities(NamedTuple):
         return {name: curve.mean for name, curve in self._curves.items()}
 
     def calibration(self) -> dict[str, Mapping | tuple[float, ...]]:
-        """Return what a page shows, by name.
+        """Return the values that a page shows, by name.
 
-        ``pit`` counts the rows (10,), ``curves`` has the means over windows (W,) by metric, and
+        ``pit`` has counts of rows (10,), ``curves`` means over windows (W,) by metric, and
         ``latest`` the last rows: their ``row``, ``label``, ``prediction``, ``low`` and ``high``.
         """
         latest = self.latest[~np.isnan(self.latest[:, 0])]

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 LINE_POINTS = 400
 PLANES = 3  # panels of points in a row
-# seen on white and on black; of another number than the dashes, so that few lines look alike
+# visible on white and on black; their number differs from that of the dashes, so few lines match
 COLOURS = "#0067a5", "#cf5500", "#008764", "#b4508a", "#b17900", "#2f93cf"
 DASHES = ("-", (0, (5, 2)), (0, (1.5, 2)), (0, (7, 2, 1.5, 2)), (0, (10, 3)),
           (0, (7, 2, 1.5, 2, 1.5, 2)), (0, (1, 4)))  # fmt: skip
@@ -30,7 +30,7 @@ PAGE_COLOURS = {"#000000": "currentColor", "#ffffff": "var(--paper)"}
 class Panel:
     """One panel of a drawing: lines by label, or the weights of kernels over time.
 
-    A line is (x, y), or (x, Y) with a row for each seed: then the mean and the range of the seeds
+    A line is (x, y), or (x, Y) with a row for each seed. Then the mean and the range of the seeds
     are drawn; with ``median``, the median and the middle half of the seeds; with ``errors``, the
     mean and bars of one standard error to either side. Points in a plane are drawn as they are,
     the first ones in grey.
@@ -153,13 +153,13 @@ def dots(
 
 
 def _word(label: str) -> str:
-    """A label that matplotlib can write, and takes neither for a formula nor for a hidden one."""
+    """A label that matplotlib can write, and takes for neither a formula nor a hidden label."""
     text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in label)
     return text.replace("$", r"\$").replace("_", " _", 1 if text.startswith("_") else 0)
 
 
 def as_svg(figure: Figure, label: str) -> Element:
-    """Return a figure as an element of a page, the same in every byte each time.
+    """Return a figure as an element of a page; equal figures give equal bytes.
 
     Black and white become the colours of the page's text and paper, and styles become attributes,
     as a page allows no styles but its own.
@@ -181,7 +181,7 @@ def as_svg(figure: Figure, label: str) -> Element:
         given = {name.rpartition("}")[2]: value for name, value in part.attrib.items()}
         styles = (one.partition(": ") for one in given.pop("style", "").split("; ") if one)
         given |= {name: value for name, _, value in styles if name != "font-family"}
-        if part.tag == "g":  # whose names are the same in every figure
+        if part.tag == "g":  # the names of groups are the same in every figure
             given.pop("id", None)
         part.attrib = {name: PAGE_COLOURS.get(value, value) for name, value in given.items()}
     looks = {"fill": "currentColor", "stroke-linejoin": "round", "class": "drawing"}

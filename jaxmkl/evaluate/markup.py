@@ -1,7 +1,5 @@
-"""Elements of a page, and the page around them; text is escaped when it is written.
-
-Control characters, which no page can hold, are shown as escapes.
-"""
+"""Elements of a page, and the page around them. Text is escaped when it is written, and control
+characters, which no page can hold, are shown as escapes."""
 
 import base64
 import hashlib
@@ -69,7 +67,7 @@ def table(head: Sequence[Element | str], rows: Iterable[Element]) -> Element:
 
 
 def columns(first: str, titles: Iterable[str], of: Mapping[str, Iterable[str]]) -> Element:
-    """Return a table of columns of text by their heads; the first one has the lines' titles."""
+    """Return a table of columns of text by their heads; the first column has the lines' titles."""
     rows = (element("tr", element("th", title, scope="row"), *(element("td", c) for c in cells))
             for title, *cells in zip(titles, *of.values(), strict=True))  # fmt: skip
     return table([first, *of], rows)

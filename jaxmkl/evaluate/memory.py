@@ -9,13 +9,12 @@ from jaxmkl._types import PyTree
 
 
 def held_bytes(field: str = "VmHWM") -> int:
-    """The largest memory of the process so far in bytes; for "VmRSS", its present memory.
+    """The largest memory of the process so far, in bytes; for "VmRSS", its present memory.
 
-    Where the system does not report the present memory, the largest so far is returned; on
-    Windows, 0.
+    A system that does not report the present memory gives the largest so far; Windows gives 0.
     """
     status = Path("/proc/self/status")
-    if status.exists():  # there getrusage starts with what the parent process held
+    if status.exists():  # where it does, getrusage starts with the memory of the parent process
         for line in status.read_text().splitlines():
             if line.startswith(f"{field}:"):
                 return int(line.split()[1]) * 2**10

@@ -9,7 +9,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 LOW_IS_BETTER = ("mistake_rate", "log_loss", "brier", "calibration_error", "mse", "mae", "crps")
-# control characters, ends of lines and paragraphs, turns of the direction, halves of surrogates
+# control characters, ends of lines and paragraphs, changes of direction, halves of surrogates
 UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -91,7 +91,7 @@ def lines(rows: Iterable[Row]) -> dict[tuple[str, str], dict[str, Row]]:
 
 
 def mean_and_std(one: Row | None) -> str:
-    """Return a row's mean and its standard deviation, if there is one; empty for no row.
+    """Return a row's mean and its standard deviation, if it has one; empty for no row.
 
     >>> mean_and_std(row(("amkl", "tom", "raker", "mse"), [1.0, 3.0]))
     '2.000 ± 1'
@@ -162,7 +162,7 @@ def printable(text: object, keep: str = "") -> str:
     r"""Text whose control characters are escaped, so that it cannot steer a terminal.
 
     Args:
-      text: a text, or what :class:`str` makes one of: a name of a column, a class or a file.
+      text: anything that :class:`str` takes, such as the name of a column, a class or a file.
       keep: characters that stay as they are.
 
     >>> printable("a\x1b[31mb"), printable("1\n2"), printable("1\n2", keep="\n")

@@ -9,9 +9,9 @@ from jaxmkl.metrics import brier, log_loss, reliability
 from jaxmkl.metrics.errors import kappa_of
 from jaxmkl.metrics.probabilities import calibration_error_of
 
-WINDOWS = 256  # windows of a curve, at most; then two become one
-FIRST_WINDOW = 64  # rows
-BINS = 15  # of the probability of the predicted class
+WINDOWS = 256  # windows of a curve, at most; then every two become one
+FIRST_WINDOW = 64  # rows of a window at first
+BINS = 15  # bins of the probability of the predicted class
 
 
 class Curve(NamedTuple):
@@ -46,7 +46,7 @@ class Curve(NamedTuple):
 
     @property
     def means(self) -> np.ndarray:
-        """The means of the windows so far, NaN for one without values; the last may be shorter."""
+        """The mean of each window, NaN for one without values; the last one may be shorter."""
         used = -(-self.rows // self.size)
         sums, counts = self.sums[:used], self.counts[:used]
         return np.divide(sums, counts, out=np.full(used, np.nan), where=counts > 0)
@@ -58,7 +58,7 @@ class Curve(NamedTuple):
 
 
 class Score(NamedTuple):
-    """The score of the predictions of a stream, one per row: a class from 0 on, or a number.
+    """The score of the predictions of a stream, each a class counted from 0, or a number.
 
     >>> score = Score.begin(0).after(np.array([1.0, 2.0, 0.0]), np.array([1.0, 4.0, np.nan]))
     >>> score.error, score.mae, score.num_judged
@@ -158,7 +158,7 @@ class Certainty(NamedTuple):
         return cls(*np.zeros((3, BINS)))
 
     def after(self, log_odds: np.ndarray, y: np.ndarray) -> Self:
-        """Return the score after the next rows: rows that miss one or the other are left out.
+        """Return the score after the next rows; rows without log-odds or label are left out.
 
         Args:
           log_odds: (n,) for the class 1 of two, or (n, K).
@@ -192,7 +192,7 @@ class Certainty(NamedTuple):
         return means | {"calibration_error": error}
 
     def calibration(self) -> dict[str, tuple[float, ...]]:
-        """Return by bin the rows, the mean probability and the share right, NaN for no rows."""
+        """Return for each bin the rows, the mean probability and the share right; NaN for none."""
         of_row = np.where(self.counts > 0, 1.0 / np.maximum(self.counts, 1.0), np.nan)
         found = {"counts": self.counts, "confidence": self.confidence * of_row}
         found["accuracy"] = self.right * of_row

@@ -2,11 +2,11 @@
 
 The metrics take NumPy or JAX arrays and return the same kind (NumPy in float64). The last axis is
 time; axes before it (seeds, say) are kept. A refused example, whose loss or prediction is NaN, is
-left out (``state.invalid`` counts it). What is running has a value an example, NaN until the first
-that counts. Equations are those of Hong and Chae, Active learning with multiple kernels.
+left out (``state.invalid`` counts it). A running metric has a value for each example, NaN before
+the first that counts. Equations are those of Hong and Chae, Active learning with multiple kernels.
 
-Scores of densities have a value an example too, as ``outputs.info.log_score`` does: their
-:func:`running_mean` is what a curve shows, and its last value is the mean of all.
+Scores of densities have a value for each example, too, as ``outputs.info.log_score`` does: a
+curve shows their :func:`running_mean`, whose last value is the mean of all.
 """
 
 from jaxmkl.metrics.densities import (

@@ -1,4 +1,4 @@
-"""What metrics do with arrays of NumPy and of JAX alike."""
+"""Operations of metrics on arrays of NumPy and of JAX alike."""
 
 from types import ModuleType
 
@@ -12,7 +12,7 @@ from jaxmkl.labels import labels, signs, where_known
 
 
 def numeric(*values: Data) -> tuple:
-    """The library of some arrays, JAX if one is of JAX, and they in numbers (NumPy's float64)."""
+    """The library of some arrays, JAX if one is of JAX, and the arrays (float64 in NumPy)."""
     for value in values:
         refuse_listed("values", value)
     values = tuple(map(unmasked, values))
@@ -31,7 +31,7 @@ def paired(caller: str, first: Data, second: Data, names: tuple = ("prediction",
 
 
 def unknown_where(xp: ModuleType, label: AnyArray, values: AnyArray) -> AnyArray:
-    """Values that are NaN where the label is, so that no derivative passes through them there."""
+    """Make values NaN where the label is, so that no derivative passes through them there."""
     return xp.where(xp.isnan(label), xp.nan, values)
 
 
@@ -46,7 +46,7 @@ def signs_of(y: Data) -> AnyArray:
 def classes(
     caller: str, prediction: Data, y: Data, num_classes: int | None, name: str = "prediction"
 ) -> tuple:
-    """The classes predicted and those that were (..., T), numbers from 0 on, NaN kept."""
+    """The predicted and the true classes (..., T), numbers from 0 on; NaN is kept."""
     if num_classes is None:
         xp, f, sign = paired(caller, prediction, signs_of(y), (name, "y"))
         return xp, xp.where(xp.isnan(f), f, f > 0), (sign + 1.0) / 2.0
@@ -68,7 +68,7 @@ def one_hot(xp: ModuleType, y: AnyArray, num_classes: int) -> AnyArray:
 def sums_by_bin(
     caller: str, xp: ModuleType, places: AnyArray, bins: int, *values: AnyArray
 ) -> tuple:
-    """Sums (..., B) of values (..., T) by bin of their place in [0, 1]; in none if it is NaN."""
+    """Sums (..., B) of values (..., T) by the bin of their place in [0, 1]; NaN is in no bin."""
     good = isinstance(bins, int | np.integer) and not isinstance(bins, bool) and bins > 0
     refuse_unless(good, f"{caller}: bins must be an integer of at least 1; got {bins!r}")
     bin_of = xp.minimum(xp.floor(places * bins), bins - 1)

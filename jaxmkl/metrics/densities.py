@@ -23,8 +23,8 @@ def coverage(lower: Data, upper: Data, y: Data) -> AnyArray:
     """Share (...) of the labels that lie between the ends of their intervals.
 
     Args:
-      lower, upper: ends (..., T), as of :func:`jaxmkl.wrappers.intervals`; rounds in which one is
-        NaN, or the label, are left out.
+      lower, upper: ends (..., T), such as those of :func:`jaxmkl.wrappers.intervals`; rounds in
+        which an end or the label is NaN are left out.
       y: (T,), or the shape of the ends.
 
     Raises:
@@ -40,11 +40,10 @@ def coverage(lower: Data, upper: Data, y: Data) -> AnyArray:
 
 
 def width(lower: Data, upper: Data) -> AnyArray:
-    """Mean width (...) of intervals; of two that cover as much, the narrower are better.
+    """Mean width (...) of intervals; at equal coverage, narrower intervals are better.
 
     Args:
-      lower, upper: ends (..., T), as for :func:`coverage`; rounds in which one is NaN are left
-        out.
+      lower, upper: ends (..., T), as for :func:`coverage`; rounds with NaN are left out.
 
     Raises:
       ValueError: for shapes that do not fit.
@@ -116,7 +115,7 @@ def crps_student(mean: Data, scale: Data, degrees: Data, y: Data) -> AnyArray:
     each_known(xp.isnan(nu) | (nu > 1), nu, f"{caller}: degrees must be above 1")
     special, nu = special_of(xp), xp.minimum(nu, 1e12)
     with np.errstate(over="ignore", invalid="ignore"):
-        # above 0, where the square roots of u in what follows have no derivative
+        # kept above 0, where the square roots of u below have no derivative
         u = xp.maximum(xp.square(z / xp.sqrt(nu)), xp.finfo(z.dtype).tiny)
         log_beta = special.betaln(0.5, nu / 2)
         peak = xp.exp(-(nu - 1) / 2 * xp.log1p(u) - log_beta)
@@ -130,8 +129,8 @@ def crps_quantiles(quantiles: Data, levels: Data, y: Data) -> AnyArray:
 
         CRPS ≈ 2/Q Σ_q (y - quantile_q) (level_q - [y < quantile_q])
 
-    Twice the mean pinball loss: an approximation for levels that are evenly spaced. With levels
-    (q - 1/2)/Q it is the score of the distribution with a Q-th at each quantile, such as a
+    This is twice the mean pinball loss: an approximation for evenly spaced levels. With the levels
+    (q - 1/2)/Q it is the score of the distribution with mass 1/Q at each quantile, such as a
     sorted sample.
 
     Args:
@@ -165,9 +164,9 @@ def crps_quantiles(quantiles: Data, levels: Data, y: Data) -> AnyArray:
 def pit_histogram(pit: Data, bins: int = 10) -> AnyArray:
     """Shares (..., B) of the probability integral transform in bins of equal width on [0, 1].
 
-    The transform of a round is F(y), the predicted probability of a label of at most y. Of right
-    densities it is uniform, and each share about 1/B: a calibration plot shows these. Much in the
-    outer bins tells of densities that are too narrow, in the middle of such that are too wide.
+    The transform of a round is F(y), the predicted probability of a label of at most y. If the
+    densities are right it is uniform, and each share is about 1/B: a calibration plot shows these.
+    If they are too narrow, the outer bins are high; if they are too wide, the middle ones.
 
     Args:
       pit: (..., T), from 0 to 1; NaN is left out.
@@ -203,7 +202,7 @@ def _standardised(caller: str, mean: Data, scale: Data, y: Data, name: str) -> t
 
 
 def _like(caller: str, xp: ModuleType, value: Data, like: AnyArray, name: str) -> AnyArray:
-    """A number, or numbers (T,), in the shape (..., T) of others."""
+    """Broadcast a number, or numbers (T,), to the shape (..., T) of others."""
     array, shape = xp.asarray(value, like.dtype), like.shape
     text = f"{caller}: {name} must be a number, or have the shape of mean (..., T) or (T,)"
     refuse_unless(array.shape in ((), shape, shape[-1:]), f"{text}; got {array.shape} for {shape}")

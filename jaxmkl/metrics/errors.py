@@ -1,4 +1,4 @@
-"""Errors and labels of a run over time, the classes it confuses, and its regret."""
+"""Errors of a run over time, its confusion of classes, its share of labels, and its regret."""
 
 import jax
 import numpy as np
@@ -9,9 +9,9 @@ from jaxmkl.metrics._arrays import classes, mean_so_far, numeric, one_hot, paire
 
 
 def running_mean(values: Data) -> AnyArray:
-    """Mean of the values so far, 1/t Σ_{τ <= t} value_τ (..., T), the NaN among them left out.
+    """Mean of the values so far, 1/t Σ_{τ <= t} value_τ (..., T), with NaN left out.
 
-    It is NaN until the first value that counts; its last one is the mean of all.
+    It is NaN before the first value that counts; its last value is the mean of all.
 
     Args:
       values: (..., T), a score of each round, such as ``outputs.info.log_score``.
@@ -32,7 +32,7 @@ def running_mse(prediction: Data, y: Data) -> AnyArray:
 
     Args:
       prediction: (..., T).
-      y: (T,), or the shape of ``prediction`` where every seed has its own order.
+      y: (T,), or the shape of ``prediction`` if every seed has its own order.
 
     Raises:
       ValueError: for shapes that do not fit.
@@ -47,13 +47,13 @@ def running_mse(prediction: Data, y: Data) -> AnyArray:
 def running_mistake_rate(prediction: Data, y: Data, num_classes: int | None = None) -> AnyArray:
     """Share of mistakes so far, 1/t Σ_{τ <= t} [y_τ prediction_τ <= 0] (..., T).
 
-    Of K classes it is a mistake where another class has the largest value.
+    With K classes, a round is a mistake if another class has the largest value.
 
     Args:
-      prediction: margins (..., T), of K classes (..., T, K).
+      prediction: margins (..., T); with K classes, values (..., T, K).
       y: labels (T,), or of the shape (..., T), read as by :func:`jaxmkl.labels.labels`; NaN where
-        an example was refused. Inside ``jit`` all that is above 0 is +1. Of K classes numbers from
-        0 to K - 1.
+        an example was refused. Inside ``jit``, all labels above 0 are +1. K classes are numbers
+        from 0 to K - 1.
       num_classes: K, or None for two classes by their margin.
 
     Raises:
@@ -73,11 +73,11 @@ def running_mistake_rate(prediction: Data, y: Data, num_classes: int | None = No
 
 
 def confusion(prediction: Data, y: Data, num_classes: int | None = None) -> AnyArray:
-    """How many examples of class i were taken for class j (..., K, K); of two classes -1 is first.
+    """Number of examples of class i predicted as class j (..., K, K); of two, -1 is the first.
 
     Args:
-      prediction, y, num_classes: as for :func:`running_mistake_rate`; rounds in which one is NaN
-        are left out.
+      prediction, y, num_classes: as for :func:`running_mistake_rate`; rounds with NaN are left
+        out.
 
     Raises:
       ValueError: for shapes that do not fit, or other labels.
@@ -94,7 +94,7 @@ def confusion(prediction: Data, y: Data, num_classes: int | None = None) -> AnyA
 
 
 def recall(prediction: Data, y: Data, num_classes: int | None = None) -> AnyArray:
-    """Share of each class's examples that were predicted right (..., K); NaN for a class unseen.
+    """Share of right predictions among the examples of each class (..., K); NaN without examples.
 
     Args:
       prediction, y, num_classes: as for :func:`confusion`.
@@ -112,9 +112,9 @@ def recall(prediction: Data, y: Data, num_classes: int | None = None) -> AnyArra
 
 
 def kappa(prediction: Data, y: Data, num_classes: int | None = None) -> AnyArray:
-    """Cohen's kappa (...), (a - e)/(1 - e): agreement a beyond that by chance, e.
+    """Cohen's kappa (...), (a - e)/(1 - e), of the agreement a and the agreement e by chance.
 
-    It is 0 where all examples are of one class and were taken for it, and NaN for no examples.
+    It is 0 if all examples and all predictions are of one class, and NaN without examples.
 
     Args:
       prediction, y, num_classes: as for :func:`confusion`.
@@ -132,7 +132,7 @@ def kappa(prediction: Data, y: Data, num_classes: int | None = None) -> AnyArray
 
 
 def kappa_of(counts: AnyArray) -> AnyArray:
-    """The same (...), given what :func:`confusion` counts (..., K, K)."""
+    """Cohen's :func:`kappa` (...), given the counts of :func:`confusion` (..., K, K)."""
     xp, counts = numeric(counts)
     total = counts.sum(axis=(-2, -1))
     shares = counts / xp.maximum(total, 1.0)[..., None, None]

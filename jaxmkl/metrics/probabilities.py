@@ -1,4 +1,4 @@
-"""Scores of probabilities, and how often what was probable was right."""
+"""Scores of probabilities, and their calibration."""
 
 from typing import NamedTuple
 
@@ -20,9 +20,9 @@ from jaxmkl.metrics._arrays import (
 
 
 def log_loss(log_odds: Data, y: Data, num_classes: int | None = None) -> AnyArray:
-    """Mean of -log p of the class that it was (...).
+    """Mean of -log p (...), with the predicted probability p of the true class.
 
-    With p = σ(y f) of two classes, and the softmax of the K values of several; NaN is left out.
+    It is σ(y f) for two classes, and a softmax of the K values for several; NaN is left out.
 
     Args:
       log_odds: as ``prediction`` of :func:`running_mistake_rate`, from
@@ -59,13 +59,13 @@ def brier(probabilities: Data, y: Data, num_classes: int | None = None) -> AnyAr
         two classes   (p - [y = +1])²          from 0 to 1: 1/4 at p = 1/2
         K classes     Σ_k (p_k - [y = k])²     from 0 to 2, as Brier defined it
 
-    That of two classes given as ``num_classes=2`` is thus twice that of one probability.
+    So two classes given as ``num_classes=2`` have twice the score of one probability.
 
     Args:
-      probabilities: of two classes p of the positive one (..., T), of K classes (..., T, K):
+      probabilities: of two classes, p of the positive one (..., T); of K classes, (..., T, K):
         ``jax.nn.sigmoid`` or ``softmax`` of the log-odds of
-        :func:`jaxmkl.wrappers.probabilities`; rounds in which one is NaN, or the label, are left
-        out.
+        :func:`jaxmkl.wrappers.probabilities`. Rounds in which a probability or the label is NaN
+        are left out.
       y, num_classes: as for :func:`running_mistake_rate`.
 
     Raises:
@@ -98,7 +98,7 @@ def running_brier(probabilities: Data, y: Data, num_classes: int | None = None) 
 
 
 class Reliability(NamedTuple):
-    """What :func:`reliability` finds of the examples in each bin of their confidence (..., B)."""
+    """The result of :func:`reliability`, for the examples in each bin of confidence (..., B)."""
 
     counts: AnyArray
     """The number of examples."""
@@ -111,12 +111,12 @@ class Reliability(NamedTuple):
 def reliability(
     probabilities: Data, y: Data, num_classes: int | None = None, bins: int = 15
 ) -> Reliability:
-    """How often the predicted class was right, by how probable it was said to be.
+    """Accuracy of the predicted class, by the probability that was predicted for it.
 
     The confidence of an example is the probability of its predicted class, the largest one. Bin b
-    of B has those in [b/B, (b + 1)/B), the last bin 1 too; with K classes none is below 1/K. A
-    calibration plot draws the accuracy over the confidence: on the diagonal, 80 % sure is right
-    in 80 % of the cases.
+    of B has those in [b/B, (b + 1)/B), and the last bin has 1, too; with K classes none is below
+    1/K. A calibration plot draws the accuracy over the confidence: on the diagonal, predictions
+    made with 80 % confidence are right in 80 % of the cases.
 
     Args:
       probabilities, y, num_classes: as for :func:`brier`; the predicted class of two is the
@@ -156,7 +156,7 @@ def expected_calibration_error(
 
 
 def calibration_error_of(counts: Data, confidence: Data, accuracy: Data) -> AnyArray:
-    """The same (...), given by bin (..., B) the number of examples, and sums in place of means."""
+    """The error (...), given for each bin (..., B) the examples, and sums in place of means."""
     xp, count, sure, right = numeric(counts, confidence, accuracy)
     total = count.sum(axis=-1)
     error = xp.abs(sure - right).sum(axis=-1) / xp.maximum(total, 1.0)
@@ -171,7 +171,7 @@ def _log_losses(caller: str, log_odds: Data, y: Data, num_classes: int | None) -
             return xp, xp.logaddexp(0.0, -sign * f)
     xp, _, true = classes(caller, log_odds, y, num_classes, "log_odds")
     f = numeric(log_odds)[1]
-    # a class of infinite log-odds is certain, and the loss of any other infinite
+    # a class of infinite log-odds is certain, and the loss of any other class is infinite
     is_certain = f == xp.inf
     certain = xp.where(is_certain, 0.0, -xp.inf)
     f = xp.where(is_certain.any(axis=-1, keepdims=True), certain, f)
@@ -182,7 +182,7 @@ def _log_losses(caller: str, log_odds: Data, y: Data, num_classes: int | None) -
 
 
 def _probabilities(caller: str, probabilities: Data, y: Data, num_classes: int | None) -> tuple:
-    """The library, the probabilities, and the classes predicted and those that were (..., T)."""
+    """The library, the probabilities, and the predicted and the true classes (..., T)."""
     name = "probabilities"
     own, p = numeric(probabilities)
     between_0_and_1(caller, name, own, p)
@@ -203,7 +203,7 @@ def _brier_scores(caller: str, probabilities: Data, y: Data, num_classes: int | 
 def _binned(
     caller: str, probabilities: Data, y: Data, num_classes: int | None, bins: int
 ) -> tuple:
-    """The library, and by bin (..., B) the examples, the sum of their confidences, those right."""
+    """The library, and for each bin (..., B) the examples, their confidences' sum, those right."""
     xp, p, predicted, true = _probabilities(caller, probabilities, y, num_classes)
     confidence = xp.maximum(p, 1.0 - p) if num_classes is None else p.max(axis=-1)
     confidence = xp.where(xp.isnan(predicted + true), xp.nan, confidence)

@@ -16,11 +16,11 @@ from jaxmkl.sklearn._online import Online, unchanged_if_refused
 
 
 def _sorted_by_class(numbers: np.ndarray) -> bool:
-    """Whether classes come in so few runs that the order of the rows is unlikely to be chance.
+    """Tell if classes come in so few runs that the order of the rows is unlikely to be chance.
 
     Rows of K classes, n_k rows each, have n! / Π n_k! orders, and at most C(n-1, r-1) K
-    (K-1)^(r-1) of these have r runs. This bounds the share of the orders that have as few runs as
-    there are here, at most 2 K; the rows count as sorted only if the bound is below 1/1000.
+    (K-1)^(r-1) of these have r runs. This bounds the share of the orders with as few runs as here.
+    The rows count as sorted if there are at most 2 K runs and the bound is below 1/1000.
     """
     counts, n = np.unique(numbers, return_counts=True)[1], len(numbers)
     K, runs = len(counts), 1 + np.count_nonzero(np.diff(numbers))
@@ -34,9 +34,8 @@ class MKLRegressor(RegressorMixin, Online):
     """A learner of numbers as a regressor.
 
     ``fit`` is one pass over the rows in their order, as a stream; ``partial_fit`` continues from
-    there, or begins. Rows that are sorted by their labels, such as those of iris and those that
-    stratified folds leave in their order, are a stream in which each class is forgotten for the
-    next: ``shuffle`` them.
+    there, or begins. If rows are sorted by their labels, as those of iris are, the learner forgets
+    each class while it learns the next: ``shuffle`` them.
 
     Args:
       learner: the name of a recipe in :data:`jaxmkl.LEARNERS`, a function that makes a learner, or
@@ -47,27 +46,27 @@ class MKLRegressor(RegressorMixin, Online):
       random_state: the seed of the random features, or of whatever a learner draws: a whole number
         is passed to ``jax.random.key``; other values are those of scikit-learn.
       parameters: arguments of the recipe, such as ``num_features``. They are parameters like all
-        others in ``set_params``, ``clone`` and grid searches. Of more than 5,000 inputs the
-        kernels of "expert_mkl" are fixed, unless ``banks`` are given: what learns them keeps
-        thousands of rows.
+        others in ``set_params``, ``clone`` and grid searches. With more than 5,000 inputs the
+        kernels of "expert_mkl" are fixed, unless ``banks`` are given: to learn them takes a memory
+        of thousands of rows.
 
     Attributes:
       learner_, state_: the learner inside its wrappers, and its state, for :func:`jaxmkl.run` and
         :func:`jaxmkl.save`.
-      n_features_in_, feature_names_in_: as of all estimators.
-      feature_importances_: how much each input matters (D,), of sum 1; only for a learner that
+      n_features_in_, feature_names_in_: as for all estimators.
+      feature_importances_: the importance of each input (D,), of sum 1; only for a learner that
         learns a metric, such as ``MKLRegressor("expert_mkl", banks="diagonal")``.
 
     Inputs may be sparse (one block of rows at a time becomes dense), and targets may have several
     columns with a recipe that has ``num_outputs``. Computations are in single precision, unless X
-    is in float64 and JAX has double precision switched on: a column or a target whose offset is
-    far larger than its changes, such as a time in seconds since 1970, loses its changes.
+    is in float64 and JAX has double precision enabled. In single precision, a column or a target
+    whose offset is far larger than its changes, such as seconds since 1970, loses its changes.
 
-    ``sample_weight`` is refused, because a weight does not mean the same to all rules: a gradient
-    step could be longer, least squares could count a row as several, but the step of a perceptron
-    or of a passive aggressive rule is the one that satisfies one example, and weights of models,
-    budgets and queries count examples. A repeated row means the same everywhere: ``np.repeat`` the
-    rows, and shuffle them.
+    ``sample_weight`` is refused, because a weight means different things to different rules: a
+    gradient step could be longer, and least squares could count a row several times, but the step
+    of a perceptron or of a passive aggressive rule is the one that satisfies one example, and
+    weights of models, budgets and queries count examples. A repeated row means the same to all:
+    ``np.repeat`` the rows, and shuffle them.
 
     Raises:
       ValueError: by ``fit`` and ``partial_fit``, if a parameter is out of its range or rows cannot
@@ -79,7 +78,7 @@ class MKLRegressor(RegressorMixin, Online):
     >>> regressor.score(X[300:], y[300:]) > 0.2
     True
 
-    Learners that know their variance say how far labels are from predictions:
+    Learners that know their variance predict how far labels are from predictions:
 
     >>> regressor = MKLRegressor("expert_mkl", banks="fixed", num_features=10)
     >>> regressor = regressor.fit(X[:300], y[:300])
@@ -91,7 +90,7 @@ class MKLRegressor(RegressorMixin, Online):
     _task = "regression"
 
     def _several(self) -> bool:
-        """Whether y may have several columns."""
+        """True if y may have several columns."""
         recipe = self._recipe()
         if isinstance(recipe, Learner):
             return recipe.num_outputs is not None
@@ -114,7 +113,7 @@ class MKLRegressor(RegressorMixin, Online):
         self._refuse(refused)
         X, y = self._targets(X, y, reset=True)
         self._begin(X, y.shape[1] if y.ndim == 2 else None)
-        return self._play(*self._ordered(X, y))
+        return self._learned(*self._ordered(X, y))
 
     @unchanged_if_refused
     def partial_fit(self, X: Inputs, y: Labels, **refused: Any) -> Self:
@@ -124,7 +123,7 @@ class MKLRegressor(RegressorMixin, Online):
         X, y = self._targets(X, y, reset=first)
         if first:
             self._begin(X, y.shape[1] if y.ndim == 2 else None)
-        return self._play(X, y)
+        return self._learned(X, y)
 
     @overload
     def predict(self, X: Inputs, return_std: Literal[False] = False) -> np.ndarray: ...
@@ -139,15 +138,15 @@ class MKLRegressor(RegressorMixin, Online):
 
         Args:
           X: (n, D).
-          return_std: whether the standard deviations of the labels come second, of noise and of
-            what is not known yet.
+          return_std: whether to return the standard deviations of the labels as well, which
+            include noise and the uncertainty of the prediction.
 
         Returns:
-          (n,), or (n, K) for several targets, or two arrays like that.
+          (n,), or (n, K) for several targets; or two such arrays.
 
         Raises:
-          ValueError: for ``return_std``, if the learner does not know its variance:
-            ``expert_mkl``, and any learner in :func:`jaxmkl.wrappers.predictive`, do.
+          ValueError: for ``return_std``, if the learner does not know its variance, as
+            ``expert_mkl`` and any learner in :func:`jaxmkl.wrappers.predictive` do.
         """
         values, variances = self._predicted(X)
         if not return_std:
@@ -163,7 +162,7 @@ class MKLClassifier(ClassifierMixin, Online):
     """A learner of classes as a classifier, of two or several, with probabilities.
 
     Several classes are learned one against the rest: on shared features if the recipe has
-    ``num_classes``, else by :func:`jaxmkl.wrappers.one_vs_rest`. Probabilities are those of
+    ``num_classes``, else by :func:`jaxmkl.wrappers.one_vs_rest`. Probabilities come from
     :func:`jaxmkl.wrappers.probabilities`. A recipe whose default loss is the squared one gets the
     logistic loss. Everything else is as for :class:`MKLRegressor`.
 
@@ -172,7 +171,7 @@ class MKLClassifier(ClassifierMixin, Online):
 
     Warns:
       UserWarning: by ``fit`` without ``shuffle``, if the rows are sorted by class: K classes come
-        in at most 2 K runs, which by chance alone has a probability below 1/1000.
+        in at most 2 K runs, whose probability by chance alone is below 1/1000.
 
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
@@ -215,7 +214,7 @@ class MKLClassifier(ClassifierMixin, Online):
             text = "y is sorted by class, and fit is one pass over the rows in their order: each "
             text += "class is forgotten for the next; have shuffle=True"
             warn_outside(f"{type(self).__name__}: {text}", UserWarning)
-        return self._play(*self._ordered(X, numbers))
+        return self._learned(*self._ordered(X, numbers))
 
     @unchanged_if_refused
     def partial_fit(self, X: Inputs, y: Labels, classes: Any = None, **refused: Any) -> Self:
@@ -235,11 +234,11 @@ class MKLClassifier(ClassifierMixin, Online):
                 raise ValueError(f"{type(self).__name__}: {text}")
             numbers = self._numbers(y, classes := np.unique(classes))
             self._begin_with(X, classes)
-            return self._play(X, numbers)
+            return self._learned(X, numbers)
         if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             known = f"those of the first call, {self.classes_}"
             raise ValueError(f"{type(self).__name__}: classes must be {known}; got {classes}")
-        return self._play(X, self._numbers(y, self.classes_))
+        return self._learned(X, self._numbers(y, self.classes_))
 
     def decision_function(self, X: Inputs) -> np.ndarray:
         """Log-odds (n,) of the second of two classes; for several, the (n, K) before a softmax."""

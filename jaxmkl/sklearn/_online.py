@@ -1,4 +1,4 @@
-"""Learners as estimators: the rows in their order are a stream."""
+"""Learners as estimators, to which the rows in their order are a stream."""
 
 from collections.abc import Callable, Iterable
 from functools import wraps
@@ -31,7 +31,7 @@ E = TypeVar("E", bound="Online")
 
 
 def unchanged_if_refused(fit: Callable[Concatenate[E, P], R]) -> Callable[Concatenate[E, P], R]:
-    """Make a method that learns leave the estimator as it was where it raises."""
+    """Make a method that learns leave the estimator unchanged if it raises."""
 
     @wraps(fit)
     def tried(self: E, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -85,7 +85,7 @@ class Online(Parametrised):
             )
 
     def _made(self, num_outputs: int | None, num_inputs: int = 1) -> Learner:
-        """The learner, inside its wrappers, for so many targets or classes, and inputs."""
+        """The learner inside its wrappers, for these numbers of targets or classes, and inputs."""
         recipe, owner = self._recipe(), type(self).__name__
         good = isinstance(recipe, Learner) or callable(recipe)
         wanted = f"a learner, a function that makes one, or one of {', '.join(LEARNERS)}"
@@ -114,14 +114,14 @@ class Online(Parametrised):
         return scaled_targets(made) if self.scale else made
 
     def _begin(self, X: Inputs, num_outputs: int | None) -> None:
-        """A learner, and its state before the first row."""
+        """Make the learner, and its state before the first row."""
         self.learner_ = self._made(num_outputs, X.shape[1])
         dtype = jax.dtypes.canonicalize_dtype(X.dtype)
         self.state_ = self.learner_.init(self._key(), X.shape[1], dtype)
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """How much each input matters (D,), of sum 1; only for learners that learn a metric."""
+        """The importance of each input (D,), of sum 1; only for learners that learn a metric."""
         check_is_fitted(self, "state_")
         try:
             return np.asarray(self.learner_.importances(self.state_))
@@ -132,7 +132,7 @@ class Online(Parametrised):
         """The rows in the order in which ``fit`` takes them."""
         return shuffle(X, y, random_state=self.random_state) if self.shuffle else (X, y)
 
-    def _play(self, X: Inputs, y: np.ndarray) -> Self:
+    def _learned(self, X: Inputs, y: np.ndarray) -> Self:
         self.state_, _ = run(self.learner_, self.state_, X, y)
         return self
 

@@ -12,9 +12,9 @@ from sklearn.utils import check_random_state
 class Parametrised(BaseEstimator):
     """The base of estimators whose ``**parameters`` are those of a function that they call.
 
-    The given ones are among :meth:`get_params`, after the estimator's own; all that the function
-    has may be set. As with any estimator, ``fit`` checks the arguments of the constructor. A
-    subclass defines ``__init__``, which stores them as ``_parameters``, and ``_names``.
+    :meth:`get_params` has those given, after the estimator's own; all parameters of the function
+    may be set. As with any estimator, ``fit`` checks the arguments of the constructor. A subclass
+    defines ``_names``, and ``__init__``, which stores them as ``_parameters``.
     """
 
     _parameters: dict[str, Any]

@@ -26,14 +26,14 @@ class PoolSelector(Parametrised):
     are there for comparison.
 
     Nothing is transformed: ``X[selector.fit(X).indices_]`` are the rows to label. In a pipeline it
-    is the last step, and ``fit_predict`` says of each row whether it is chosen.
+    is the last step, and ``fit_predict`` tells for each row whether it is chosen.
 
     Every method but "random" considers only the first of several equal rows. If more than 4,000
     are left, that many are drawn at random (2,000 for "cted", "rrss", "gmkal" and "lmkal"), and
     rare ones may be missed. :func:`jaxmkl.design.from_points` does the same without scikit-learn.
 
     Args:
-      num_points: the number of rows to choose; by default all that the method ranks, see
+      num_points: the number of rows to choose; by default all rows that the method ranks, see
         :class:`jaxmkl.design.Design`.
       method: "ted", "facility", "random", "cted", "rrss", "gmkal" or "lmkal".
       kernels: a kernel of the rows without scaling; for the last two methods, several. By default
@@ -48,11 +48,11 @@ class PoolSelector(Parametrised):
     Attributes:
       indices_: the chosen rows, the best first. The penalised methods rank only active rows; if
         these are fewer than ``num_points``, a warning says so, and all of them are chosen.
-      ranking_: the chosen rows, then others in any order, as far as the method names any.
+      ranking_: the chosen rows, then others in no particular order, if the method has any.
       pool_: the rows that were considered.
       scores_: the score of each row (n,), NaN where it was not considered.
       kernel_weights_: the weights of the kernels (P,); for "lmkal" (len(pool_), P).
-      n_features_in_, feature_names_in_: as of all estimators.
+      n_features_in_, feature_names_in_: as for all estimators.
 
     Raises:
       ValueError: by ``fit``, if a parameter is out of its range, or fewer rows than ``num_points``

@@ -6,8 +6,8 @@
                  read by load_pipeline
     Columns      how each column is encoded: decided on the first rows, kept as JSON, used later
 
-Everything here works on the host. Every decision is told by a sentence in :attr:`Columns.notes`;
-what could only be guessed is refused with an error that names the file, the line and the column.
+Everything here works on the host. Each decision is a sentence in :attr:`Columns.notes`; nothing is
+guessed: a table that leaves a choice open is refused with its file, line and column.
 Tables are read with polars (``pip install "jaxmkl[cli]"``), which is imported when a table is
 opened.
 """

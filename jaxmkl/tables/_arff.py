@@ -13,7 +13,7 @@ UNREAD = "is ARFF that SciPy cannot read (of text or sparse rows, or damaged; wr
 
 
 def is_arff(text: str) -> bool:
-    """Whether the first line that is no comment names a relation.
+    """Tell an ARFF file: the first line that is no comment names a relation.
 
     >>> is_arff("% of plants\\n\\n@RELATION plants\\n"), is_arff("@,b\\n1,2\\n")
     (True, False)

@@ -1,4 +1,4 @@
-"""The bytes of a file or of standard input, unpacked where they are packed."""
+"""The bytes of a file or of standard input, decompressed where they are compressed."""
 
 import contextlib
 import importlib
@@ -13,10 +13,10 @@ from typing import Any, BinaryIO
 
 from jaxmkl._archive import ALWAYS, TIMES, most_unpacked
 
-SNIFFED = 2**16  # bytes that tell the format
-AT_ONCE = 2**20  # bytes of what is read as a whole
+SNIFFED = 2**16  # the first bytes, by which the format is recognised
+AT_ONCE = 2**20  # bytes that are read at a time, of a file that is read whole
 ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
-# the bytes with which packed files begin, and the modules that unpack them
+# the bytes with which compressed files begin, and the modules that decompress them
 UNPACKERS = (
     (b"\x1f\x8b", "gzip"),
     (b"BZh", "bz2"),
@@ -53,8 +53,8 @@ class Bytes:
 
     Raises:
       FileNotFoundError: there is no such file.
-      ValueError: for a folder, an empty file, or a packed file that is damaged.
-      ImportError: for a file packed by zstd, where the extra ``cli`` is not installed.
+      ValueError: for a folder, an empty file, or a compressed file that is damaged.
+      ImportError: for a file compressed by zstd, where the extra ``cli`` is not installed.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -63,7 +63,7 @@ class Bytes:
         if os.path.isdir(path):
             raise ValueError(f"{self.name}: is a folder; a file is wanted")
         self._raw: Any = open(path, "rb") if self.is_file else sys.stdin.buffer  # noqa: SIM115
-        # what stands in a folder can be opened again, and sought in; a pipe cannot
+        # a file in a folder can be opened again and sought in; a pipe cannot
         self.is_at_rest = self.is_seekable = self.is_file and os.path.isfile(path)
         self._size = os.fstat(self._raw.fileno()).st_size if self.is_seekable else 0
         try:
@@ -101,7 +101,7 @@ class Bytes:
             raise ValueError(f"{self.name}: is damaged: {error}") from None
 
     def whole_content(self) -> bytes:
-        """Read all bytes; a packed file must not unpack to more than :func:`most_unpacked`.
+        """Read all bytes; a compressed file must not hold more than :func:`most_unpacked`.
 
         Raises:
           ValueError: if it is damaged, or would take more.
@@ -119,7 +119,7 @@ class Bytes:
             return b"".join(parts)
 
     def sought(self) -> BinaryIO:
-        """The bytes where they lie, or in memory if they come through a pipe or are packed."""
+        """The file itself, or its bytes in memory if it is a pipe or compressed."""
         return open(self.name, "rb") if self.is_seekable else io.BytesIO(self.whole_content())
 
     def share_read(self) -> float | None:
@@ -130,7 +130,7 @@ class Bytes:
 
 
 def zstd(name: str, module: str = ZSTD) -> ModuleType:
-    """Import the module that unpacks the file of a name."""
+    """Import the module that decompresses a file; its name is for the message."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError:
@@ -138,7 +138,7 @@ def zstd(name: str, module: str = ZSTD) -> ModuleType:
 
 
 def is_text(text: str) -> bool:
-    """Tell whether a text was UTF-8, where other bytes became surrogates."""
+    """Tell whether a text was UTF-8: other bytes have become surrogates."""
     try:
         text.isascii() or text.encode()
     except UnicodeEncodeError:
@@ -147,7 +147,7 @@ def is_text(text: str) -> bool:
 
 
 def not_text(file: Bytes, line: int, text: str) -> str:
-    """Say why the text of a line of a file is none; "" if it is."""
+    """Say why a line of a file is not text; "" if it is."""
     if is_text(text):
         return ""
     old = "utf-16" if file.start.startswith((b"\xff\xfe", b"\xfe\xff")) else "latin1"

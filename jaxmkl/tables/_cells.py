@@ -19,24 +19,24 @@ from jaxmkl.tables._words import MISSING, number_in
 
 Where = Callable[[int], str]  # names the cell of a row, for messages
 
-MOSTLY = 0.9  # a column with a larger share of numbers is one of numbers, with mistakes
+MOSTLY = 0.9  # a column with a larger share of numbers is a column of numbers with mistakes
 DECIMAL_COMMA = r"^[-+]?(\d{1,3}(\.\d{3})+|\d*),\d+$"
-# what stands between thousands, and numbers in which it does
+# separators of thousands, and numbers that have them
 SEPARATORS = {",": ",", " ": "[ \u00a0\u2009\u202f]", "'": "['\u2019]"}
 POINTS = {",": r"\.", " ": "[.,]", "'": "[.,]"}
 GROUPED = {
     sign: rf"^[-+]?[1-9]\d{{0,2}}({any_of}\d{{3}})+({POINTS[sign]}\d+)?$"
     for sign, any_of in SEPARATORS.items()
 }
-SURELY_COMMAS = r"^[-+]?[1-9]\d{0,2}(,\d{3})+(,\d{3}|\.\d+)$"  # none of them is a decimal comma
+SURELY_COMMAS = r"^[-+]?[1-9]\d{0,2}(,\d{3})+(,\d{3}|\.\d+)$"  # surely not decimal commas
 # the forms of time, in the order in which they are tried
 DATES = (
     *("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%m-%d-%Y"),
-    *("%d %B %Y", "%d-%B-%Y", "%B %d, %Y"),  # of a month in three letters, too
+    *("%d %B %Y", "%d-%B-%Y", "%B %d, %Y"),  # the month may have three letters
     *("%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%y-%m-%d", "%d-%m-%y", "%m-%d-%y", "%d-%B-%y"),
 )
-MONTHS = ("%Y-%m", "%m/%Y", "%B %Y")  # of which each is its first day
-CLOCKS = ("%H:%M:%S%.f", "%H:%M", "%I:%M:%S %p", "%I:%M %p")  # alone they are times of a day
+MONTHS = ("%Y-%m", "%m/%Y", "%B %Y")  # each stands for its first day
+CLOCKS = ("%H:%M:%S%.f", "%H:%M", "%I:%M:%S %p", "%I:%M %p")  # a time of day may stand alone
 ISO = "%+"
 MOMENTS = (f"{date}{t}{clock}" for date in DATES for t in " T" for clock in CLOCKS)
 FORMATS = (*DATES, *MOMENTS, ISO, *MONTHS, *CLOCKS)
@@ -48,12 +48,12 @@ CURRENCY, UNIT = r"(\p{Sc})", rf"\d[{BLANKS}]*(°?\p{{L}}[\p{{L}}/²³]*)$"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Written:
-    """How numbers are written."""
+class Notation:
+    """The notation of the numbers of a column."""
 
     decimal: str = "."
     thousands: str = ""
-    """What stands between thousands: "" for nothing, else a comma, a blank or an apostrophe."""
+    """The separator of thousands: "" for none, else a comma, a blank or an apostrophe."""
     percent: bool = False
     unit: str = ""
     """The currency sign that stands before or behind them, or the word behind them."""
@@ -66,10 +66,10 @@ class Written:
     @property
     def writing(self) -> dict[str, Any]:
         """The fields of this class alone."""
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(Written)}
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(Notation)}
 
     def bare(self, cells: pl.Series) -> pl.Series:
-        """Take percent signs and units off, the blanks beside them, and what parts thousands."""
+        """Remove percent signs, units, the blanks beside them, and separators of thousands."""
         if self.percent:
             cells = cells.str.strip_suffix("%").str.strip_chars_end(BLANKS)
         if self.unit:
@@ -84,19 +84,19 @@ class Written:
 
 
 class Style(NamedTuple):
-    """How most of the numbers of a column are written."""
+    """The notation of most of the numbers of a column."""
 
-    written: Written
+    written: Notation
     share: float = 1.0
-    """The share of the cells that are such numbers."""
+    """The share of the cells that are numbers in this notation."""
 
 
 class RefusedRows(ValueError):
     """Some rows have a cell that cannot be read.
 
     Args:
-      reasons: a sentence for each of these rows, by its place in the chunk; the first one is the
-        message.
+      reasons: a sentence for each of these rows, by its place in the chunk; the first sentence is
+        the message.
     """
 
     def __init__(self, reasons: Mapping[int, str]) -> None:
@@ -118,7 +118,7 @@ class Cells:
         self, raw: pl.Series, where: Where, comma: bool = False, missing: Collection[str] = ()
     ) -> None:
         self.where, self.comma, self.name = where, comma, raw.name
-        # under a plain name: polars takes one like ^a$ for a pattern, in methods of columns, too
+        # under a plain name: polars takes a name like ^a$ for a pattern, even in a method
         self.raw = raw = raw.alias("cells")
         if raw.dtype == pl.Object and not nested(raw).any():  # rows with lists were taken out
             self.raw = series_of("cells", raw.to_list())
@@ -151,12 +151,12 @@ class Cells:
 
     @property
     def has_gaps(self) -> bool:
-        """Whether cells are missing."""
+        """True if cells are missing."""
         return len(self.known) < len(self.raw)
 
     @property
     def flat(self) -> pl.Series:
-        """The values, of which a list or an object of JSON is refused."""
+        """The values; a list or an object of JSON among them is refused."""
         why = "a number or text is wanted; got a list or an object (--drop leaves the column out)"
         if self.raw.dtype == pl.Object:
             self.refuse(nested(self.values), why)
@@ -175,11 +175,11 @@ class Cells:
 
     @cached_property
     def style(self) -> Style | None:
-        """How most of the numbers are written; None where the cells are no numbers."""
+        """The notation of most of the numbers; None where the cells are no numbers."""
         dtype = self.known.dtype
         if dtype != pl.String:
             numeric = dtype.is_numeric() or dtype == pl.Duration
-            return Style(Written()) if numeric else None
+            return Style(Notation()) if numeric else None
         written, bare = self.signed
         found, commas = parsed(bare).is_not_null(), bare.str.contains(DECIMAL_COMMA)
         grouped = bare.str.contains(GROUPED[","])
@@ -193,18 +193,18 @@ class Cells:
         return Style(written, share) if share > MOSTLY else None
 
     @cached_property
-    def signed(self) -> tuple[Written, pl.Series]:
-        """Which signs the known cells, of text, have as numbers; and the cells without them.
+    def signed(self) -> tuple[Notation, pl.Series]:
+        """The notation of the known cells, which are text, and the cells without its signs.
 
-        Blanks are between thousands if not all cells have them, or some have decimals, or other
-        columns have decimal commas: else they may be telephone numbers.
+        Blanks separate thousands if not all cells have them, or some have decimals, or other
+        columns have decimal commas: otherwise the cells may be telephone numbers.
         """
         known = self.known
         units = known.str.extract(CURRENCY).drop_nulls().unique()
-        if units.is_empty():  # a word has to stand behind all of them
+        if units.is_empty():  # a word is a unit only if it stands behind all of them
             units = known.str.extract(UNIT).unique().fill_null("")
         unit = units[0] if len(units) == 1 else ""
-        written = Written(percent=bool(known.str.ends_with("%").any()), unit=unit)
+        written = Notation(percent=bool(known.str.ends_with("%").any()), unit=unit)
         bare = written.bare(known)
         for sign in (" ", "'"):
             grouped = bare.str.contains(GROUPED[sign])
@@ -216,7 +216,7 @@ class Cells:
         return written, bare
 
     def refuse(self, wrong: pl.Series, why: str, cells: pl.Series | None = None) -> None:
-        """Raise for the cells that are wrong; ``why`` shows one in the place of ``{}``."""
+        """Refuse the rows of wrong cells; ``why`` shows the cell in the place of ``{}``."""
         cells = self.values if cells is None else cells
         rows = wrong.arg_true().to_list()
         if rows:
@@ -228,10 +228,10 @@ class Cells:
             )
 
     def refuse_unread(self, found: pl.Series, why: str) -> None:
-        """Raise for the first cell that is not missing, where nothing was ``found``."""
+        """Refuse the rows whose cell is not missing, but was not ``found`` to be anything."""
         self.refuse(self.values.is_not_null() & found.is_null(), why)
 
-    def numbers(self, written: Written) -> np.ndarray:
+    def numbers(self, written: Notation) -> np.ndarray:
         """Read the cells as numbers (n,) float64, NaN where missing.
 
         Raises:
@@ -249,7 +249,7 @@ class Cells:
 
 
 def series_of(name: str, values: list) -> pl.Series:
-    """Make a column of Python's values: numbers, booleans, times, nested objects, else text."""
+    """Make a column of Python values: numbers, booleans, times, nested objects, else text."""
     values = [value.item() if hasattr(value, "item") else value for value in values]
     kinds = {type(value) for value in values if value is not None}
     if kinds & {list, dict}:
@@ -271,17 +271,17 @@ def _as_float(value: int | float) -> float:
 
 
 def nested(cells: pl.Series) -> pl.Series:
-    """Tell which cells of a column of Python's objects are lists or objects of JSON."""
+    """Mask the cells of a column of Python objects that are lists or objects of JSON."""
     return pl.Series([isinstance(cell, list | dict) for cell in cells], dtype=pl.Boolean)
 
 
 def without_points(words: pl.Series, numbers: pl.Series) -> pl.Series:
-    """The words, where they are whole numbers in one way: 1.0 and +1 are 1."""
+    """The words, with whole numbers among them in one spelling: 1.0 and +1 are 1."""
     whole = ((numbers == numbers.round()) & (numbers.abs() < 2**53)).fill_null(False)
     return numbers.cast(pl.Int64, strict=False).cast(pl.String).zip_with(whole, words)
 
 
-def parsed(cells: pl.Series, written: Written | None = None) -> pl.Series:
+def parsed(cells: pl.Series, written: Notation | None = None) -> pl.Series:
     """Parse cells as numbers, null where there is none."""
     if isinstance(cells.dtype, pl.Duration):
         return cells.dt.total_microseconds() / 1e6
@@ -304,7 +304,7 @@ def parsed(cells: pl.Series, written: Written | None = None) -> pl.Series:
 
 
 def instants(cells: pl.Series, form: str | None) -> pl.Series:
-    """Read times as seconds since 1970, null where there is none; text has the form given."""
+    """Read times as seconds since 1970, null where there is none; ``form`` is that of text."""
     if cells.dtype == pl.String and form is not None:
         if form == ISO:
             cells = cells.str.to_datetime(ISO, strict=False, time_unit="us", time_zone="UTC")
@@ -333,7 +333,7 @@ def forms_of(cells: pl.Series) -> list[str]:
     if not cells.head(1).str.contains(r"\d").any():
         return []
     cell = cells[0].upper()
-    forms = [  # by their signs at first, as each that polars tries takes its time
+    forms = [  # by their signs at first, as polars takes a while to try a form
         form
         for form in FORMATS
         if (":" in form or form == ISO) == (":" in cell)

@@ -1,4 +1,4 @@
-"""How a table becomes inputs and targets: decided on its first rows, kept, applied to all."""
+"""The encoding of a table as inputs and targets: decided on its first rows, applied to all."""
 
 import dataclasses
 import json
@@ -23,17 +23,17 @@ T = TypeVar("T")
 
 
 class Fills(NamedTuple):
-    """Counts and sums, whose ratio fills in the missing numbers of F features."""
+    """Counts and sums of numbers, whose ratio fills in the missing numbers of F features."""
 
     counts: np.ndarray
-    """The numbers so far (F,), float64."""
+    """How many numbers each feature has had so far (F,), float64."""
     sums: np.ndarray
     """Their sums (F,), float64."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
-    """How the columns of a table are encoded: a value that JSON can hold.
+    """The encoding of the columns of a table: a value that JSON can hold.
 
     :meth:`decide` makes it from the first rows of a table. Every later row, and every other file
     with columns of these names, is encoded in the same way.
@@ -64,19 +64,19 @@ class Columns:
         """Decide how columns are encoded, by the first rows.
 
         ====================  ===============================================================
-        numbers               as they are; if some are missing the mean of those before, and
-                              a feature that tells which
+        numbers               as they are; a missing one is the mean of those before, and
+                              another feature tells which are missing
         true/false, yes/no    1 and 0
         up to 50 words        ``categories``: a 0/1 feature for each; others are zeros
-        more, or free text    ``text``: TF-IDF of up to 512 words of these rows, which most of
-                              them have (``text:2048``: of so many)
+        more, or free text    ``text``: TF-IDF of the 512 words that most of these rows have
+                              (of 2,048 words: ``text:2048``)
         dates and times       time since the first; turns of day, week and year
         ====================  ===============================================================
 
         Columns that are constant or empty in these rows are left out, as are those that name or
         count the rows. Numbers may have decimal commas, percent signs, a unit ($5, 5 €, 5 kg), and
-        commas, blanks or apostrophes between thousands. Times may have months in numbers or
-        English words, years of two digits, and clocks of 12 or 24 hours, which may stand alone.
+        commas, blanks or apostrophes between thousands. Times may have months as numbers or
+        English words, years of two digits, and clocks of 12 or 24 hours, with or without a date.
         Numbers with heavy tails are named in the notes.
 
         Args:
@@ -87,10 +87,10 @@ class Columns:
             regression.
           drop: columns to leave out.
           as_: kinds by the names of columns: "number", "boolean", "categories", "text", "text:N"
-            of N words, "time", or a form of time as ``%d/%m/%Y``.
-          keep: whether numbers stay that are constant or name the rows.
+            of N words, "time", or a form of time such as ``%d/%m/%Y``.
+          keep: whether to keep numbers that are constant or name the rows.
           supervised: False where there is no target.
-          notes: the first of the notes.
+          notes: notes to put before those on the columns.
 
         Raises:
           ValueError: a column does not exist or can be read in two ways, the target cannot be
@@ -156,13 +156,13 @@ class Columns:
 
     @cached_property
     def _spans(self) -> list[tuple[Kind, int, int]]:
-        """Each kind, with the places of its first feature and behind its last."""
+        """Each kind, with the place of its first feature and the place after its last."""
         ends = np.cumsum([0, *(len(kind.features) for kind in self.kinds)]).tolist()
         return list(zip(self.kinds, ends, ends[1:], strict=False))
 
     @cached_property
     def _plain(self) -> dict[str, int]:
-        """The columns of numbers as they stand, and the place of each."""
+        """The place of each column of plain numbers, by its name."""
         return {kind.name: at for kind, at, _ in self._spans
                 if isinstance(kind, _kinds.Number) and kind.is_plain}  # fmt: skip
 
@@ -183,7 +183,7 @@ class Columns:
         return np.array([start for kind in self.kinds for start in kind.starts], float)
 
     def _own(self, chunk: Chunk) -> Chunk:
-        """The chunk with the words for missing cells of these columns."""
+        """The chunk, with the words that stand for missing cells in these columns."""
         return chunk._replace(missing=tuple(dict.fromkeys((*self.missing, *chunk.missing))))
 
     def init(self) -> Fills:
@@ -212,7 +212,7 @@ class Columns:
         with np.errstate(over="ignore", invalid="ignore"):
             if learn:
                 steps = np.stack([~gaps, np.where(gaps, 0.0, numbers)])
-                # one after the other, so that chunks of any size have the same sums
+                # one after the other, so that the sums do not depend on the chunks
                 known = np.cumsum(np.concatenate([known, steps], axis=1), axis=1)
             count, total = known[:, :-1] if learn else known
             means = total / np.maximum(count, 1)
@@ -221,7 +221,7 @@ class Columns:
         return X, Fills(*known[:, -1]) if learn else fills
 
     def inputs(self, chunk: Chunk, fills: Fills, learn: bool = True) -> tuple[np.ndarray, Fills]:
-        """Encode rows for learners: as :meth:`encode`, less :attr:`starts`, in single precision.
+        """Encode rows for learners: :meth:`encode` minus :attr:`starts`, in single precision.
 
         Raises:
           ValueError: as :meth:`encode`, or a number is too large for single precision.
@@ -244,9 +244,9 @@ class Columns:
         return y
 
     def unseen(self, chunk: Chunk, X: np.ndarray) -> np.ndarray:
-        """Count the cells of each column whose values the first rows did not have.
+        """Count the cells of each column whose values did not occur in the first rows.
 
-        X (n, D) are the :meth:`inputs` of the chunk; :meth:`losses` says what becomes of them.
+        X (n, D) are the :meth:`inputs` of the chunk; :meth:`losses` says how cells are encoded.
         """
         chunk, found = self._own(chunk), np.zeros(len(self.kinds), int)
         for at, (kind, first, end) in enumerate(self._spans):
@@ -255,7 +255,7 @@ class Columns:
         return found
 
     def losses(self, unseen: np.ndarray) -> list[str]:
-        """Say a sentence for each column with :meth:`unseen` cells, by their counts."""
+        """A sentence for each column with :meth:`unseen` cells, given their counts."""
         return [f"column {kind.name!r}: {n:,} cells {kind.lost.format(**vars(kind))}"
                 for kind, n in zip(self.kinds, unseen.tolist(), strict=True) if n > 0]  # fmt: skip
 
@@ -268,7 +268,7 @@ class Columns:
         return self.target.encode(self._own(chunk).column(name))
 
     def known(self, chunk: Chunk) -> dict[str, list]:
-        """The cells of a chunk by column, the target's left out, as numbers, words and None."""
+        """The cells of a chunk by column, without the target's, as numbers, words and None."""
         chunk, kinds = self._own(chunk), {kind.name: kind for kind in self.kinds}
         found: dict[str, list] = {}
         for name in chunk.frame.columns:
@@ -286,12 +286,12 @@ class Columns:
 
         Args:
           chunk: rows, among which labels are looked for.
-          name: of the target's column, which the chunk may lack.
-          task: "regression" or "classification"; by default what the labels look like.
-          classes: by their names; by default those that the labels have.
+          name: the name of the target's column, which the chunk may lack.
+          task: "regression" or "classification"; by default the labels decide.
+          classes: the names of the classes; by default those of the labels.
 
         Returns:
-          The columns, without a target where nothing tells what it is.
+          The columns, without a target where neither the labels nor the arguments tell the task.
 
         Raises:
           ValueError: as :meth:`decide`.
@@ -344,7 +344,7 @@ def _refuse_large(chunk: Chunk, is_large: np.ndarray, names: Sequence[str]) -> N
     """Refuse the rows that have a number that is too large (n, k), by the columns' names."""
     found = [(row, names[place]) for row, place in np.argwhere(is_large)]
     reasons = dict[int, str]()
-    # a mean that fills in a missing cell is large because of a row before
+    # a mean that fills in a missing cell is large because of an earlier row
     known = {name: chunk.column(name).values.is_not_null() for name in {name for _, name in found}}
     for row, name in [(row, name) for row, name in found if known[name][int(row)]] or found[:1]:
         text = f"the number is too large for a learner (above {BOUND:.1e}); mend or empty it"
@@ -367,7 +367,7 @@ def _hints(cls: Any) -> dict[str, Any]:
 
 
 def _is_a(kind: Any, value: object) -> bool:
-    """Whether a value is of the type that a field is annotated with."""
+    """Check a value against the type that a field is annotated with."""
     if get_origin(kind) is tuple:
         return isinstance(value, tuple) and all(_is_a(get_args(kind)[0], item) for item in value)
     if kind is float:

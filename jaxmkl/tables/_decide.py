@@ -1,4 +1,4 @@
-"""A column's kind is decided on its first cells; what could only be guessed is refused."""
+"""Decisions on the kinds of columns by their first cells; nothing is guessed."""
 
 import math
 import re
@@ -17,7 +17,7 @@ from jaxmkl.tables._cells import (
     GROUPED,
     MOSTLY,
     Cells,
-    Written,
+    Notation,
     forms_of,
     instants,
     nested,
@@ -26,8 +26,8 @@ from jaxmkl.tables._cells import (
 from jaxmkl.tables._kinds import Kind
 from jaxmkl.tables._rows import Chunk
 
-FEW = 50  # words, at most, that become categories
-MANY = 50  # rows from which on values that are all distinct name the rows
+FEW = 50  # the most words that become categories
+MANY = 50  # of so many rows or more, values that are all distinct name the rows
 FALSE_TRUE = (("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("off", "on"))
 NAMES_ROWS = re.compile(r"(?i:(^|[\W_])(id|uuid|guid|index)$)|[a-z]I[dD]$")
 
@@ -46,11 +46,11 @@ def kind_of(cells: Cells, wanted: str | None = None, keep: bool = False) -> Deci
 
     Args:
       cells: the column in the first rows.
-      wanted: the kind to be, or a form of time with its percent signs; None finds one.
-      keep: whether numbers stay that are constant or name the rows.
+      wanted: the kind, or a form of time with its percent signs; by default the cells decide.
+      keep: whether to keep numbers that are constant or name the rows.
 
     Raises:
-      ValueError: for numbers or dates that can be read in two ways, and a kind that does not fit.
+      ValueError: numbers or dates can be read in two ways, or a kind does not fit.
     """
     if wanted is None:
         return next(found for rule in RULES if (found := rule(cells, keep)) is not None)
@@ -181,7 +181,7 @@ def _left_out(cells: Cells, why: str, constant: str | None = None) -> Decision:
 
 
 def _number(cells: Cells) -> Decision:
-    written, missing = cells.style.written if cells.style else Written(), cells.has_gaps
+    written, missing = cells.style.written if cells.style else Notation(), cells.has_gaps
     numbers = parsed(cells.known, written).drop_nulls()
     start = next(iter(numbers.filter(numbers.is_finite()).head(1)), 0.0)
     parts = ["with decimal commas"] * (written.decimal == ",")

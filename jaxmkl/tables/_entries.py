@@ -1,4 +1,4 @@
-"""Tables of numbers, dense or sparse: what a row of a sparse one does not name is zero."""
+"""Tables of numbers, dense or sparse: entries that a sparse row does not name are zero."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -30,8 +30,8 @@ def csr_of(X: Any) -> scipy.sparse.csr_array:
 class Entries(Table):
     """Numbers as a table, dense or sparse.
 
-    Its columns are called x0, x1 and so on, or as those of a pipeline: of one that learned from
-    LIBSVM, whose indices begin with 1, the first column is 1.
+    Its columns are called x0, x1 and so on, or as those of a pipeline: if that learned from
+    LIBSVM, whose indices begin with 1, the first column is called 1.
 
     Args:
       X: the numbers (n, D).

@@ -1,4 +1,4 @@
-"""Whether the first line of a CSV file names its columns, and what it is otherwise."""
+"""Checks of the first lines of a CSV file: do they name its columns?"""
 
 import contextlib
 import csv
@@ -13,14 +13,14 @@ from jaxmkl.tables._words import MISSING, number_in, twice
 LOOKED_AT = 100  # lines
 MOST_LOOKED_AT = 2**21  # characters of them, though always two lines
 MOST_TITLES = 20  # rows above a header
-MOSTLY = 0.9  # the share of a column's cells that make it one of numbers
+MOSTLY = 0.9  # the share of numbers among its cells that makes a column one of numbers
 YEARS = range(1900, 2101)
-BY_ITSELF = 40  # words of a cell that is no name
+BY_ITSELF = 40  # a cell of so many words is no name
 ASIDE = " $€£¥%\t\u00a0"  # signs beside a number
 DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}([ ].*)?"
 )
-# a label, perhaps an importance and a tag, a bar, perhaps a namespace, and features
+# a label, perhaps an importance and a tag, then a bar, perhaps a namespace, and features
 WABBIT = re.compile(
     r"\s*([-+]?[\d.]+(e[-+]?\d+)?(\s+[\d.]+){0,2}(\s*'\S+|(?P<tag>\s+[^\s'|,;]+))?)?"
     r"\s*\|[^\s|,;]*(\s+[^\s|,;]+)+\s*"
@@ -31,7 +31,7 @@ GIVEN = "name them (--names a,b,c), have them numbered (--no-header), or say tha
 
 
 class Rows(NamedTuple):
-    """The first rows of a file, blank ones left out, as a separator splits them."""
+    """The first rows of a file that are not blank, as a separator splits them."""
 
     lines: list[int]
     """The lines in which they begin, counted from 1."""
@@ -49,7 +49,7 @@ def cells_up_to(size: int) -> Iterator[None]:
 
 
 def rows_of(text: Sequence[str], separator: str) -> Rows:
-    """Split lines into rows; what cannot be split, or is cut off, is left out.
+    """Split lines into rows; lines that cannot be split, or are cut off, are left out.
 
     >>> rows_of(["a,b\\n", "\\n", '1,"x\\n', 'y"\\n'], ",")
     Rows(lines=[1, 3], cells=[['a', 'b'], ['1', 'x\\ny']])
@@ -77,7 +77,7 @@ def refuse_wabbit(where: str, first: str) -> None:
 
 
 def refuse_title(name: str, before: int, text: Sequence[str], separators: str) -> None:
-    """Refuse lines above a table of which each has fewer cells than all rows below have.
+    """Refuse lines above a table if each has fewer cells than every row below has.
 
     ``before`` is the number of lines before ``text``.
     """
@@ -86,12 +86,12 @@ def refuse_title(name: str, before: int, text: Sequence[str], separators: str) -
         widths = [len(row) for row in cells]
         for above in range(1, min(MOST_TITLES, len(widths) - 1)):
             width = widths[above]
-            # one cell less than below is the header of a table whose rows are named
+            # one cell fewer than below is the header of a table whose rows are named
             few = max(widths[:above]) < max(2, width - 1)
             if width > 1 and len(set(widths[above:])) == 1 and few:
                 _refuse_above(name, before, text, lines[0], lines[above])
     lines, cells = rows_of(text, separators[0])
-    # of a spreadsheet, whose title has as many cells, all but one of them empty
+    # in a spreadsheet a title has as many cells as rows, all but one of them empty
     if len(cells) > 2 and len(cells[0]) > 2 and sum(map(bool, cells[0])) == 1:
         below = cells[1]
         is_header = all(below) and len(below) == len(cells[0]) and len({*below}) == len(below)
@@ -111,15 +111,15 @@ def _refuse_above(name: str, before: int, text: Sequence[str], first: int, heade
 def refuse_row(where: str, header: Sequence[str], below: Sequence[Sequence[str]]) -> None:
     """Refuse a first line that is a row.
 
-    It is one if a name is a date over dates, or stands twice and again below itself; if all names
-    are words, of which half stand below themselves among others; or if one is a number among those
-    below it, unless the numbers rise in equal steps, as years and indices do, and most of the
-    words do not stand below themselves.
+    It is a row in any of these cases: a name is a date above dates, or occurs twice and again in
+    its column; all names are words, and half of them occur in their columns among other words; a
+    name is a number like those below it, unless such names rise in equal steps, as years and
+    indices do, and most of the words do not occur in their columns.
 
     Args:
       where: the place, for the message.
       header: the cells of the first line.
-      below: the rows below it, of as many cells.
+      below: the rows below it, each with as many cells.
 
     >>> refuse_row("t.csv", ["country", "2019", "2020"], [["France", "1200", "3000"]] * 2)
     >>> refuse_row("t.csv", ["39", "State-gov"], [["50", "Private"], ["28", "State-gov"]])
@@ -159,10 +159,10 @@ def refuse_row(where: str, header: Sequence[str], below: Sequence[Sequence[str]]
 
 
 def _is_of_words(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Whether half of the names, two or more, are texts or stand below themselves among others.
+    """Tell if half of the names, two or more, are texts or occur in their columns among others.
 
-    Copies of the header, of joined tables, do not count, nor do columns that hold nothing else
-    than their name, as those of a choice that was ticked.
+    Copies of the header, as in joined tables, do not count, nor do columns that hold only their
+    name, as those of ticked boxes do.
     """
     unlike = [row for row in rows if [*row] != [*header]]
     columns = [{*column} for column in zip(*unlike, strict=True)] or [set()] * len(header)
@@ -177,9 +177,9 @@ def _is_of_words(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 
 def is_series(numbers: Sequence[float]) -> bool:
-    """Whether numbers may name columns: years, or two and more that rise in equal steps.
+    """Tell if numbers may name columns: years, or two or more numbers that rise in equal steps.
 
-    Two of them must begin with 0 or 1.
+    If there are only two, they must begin with 0 or 1.
 
     >>> is_series([2019]), is_series([0, 1]), is_series([0.25, 0.5, 0.75]), is_series([39, 13])
     (True, True, True, False)
@@ -202,7 +202,7 @@ def _number(cell: str) -> float | None:
 
 
 def _is_among(number: float, column: Sequence[str]) -> bool:
-    """Whether a number is near those of a column: no farther off than they are from each other."""
+    """Tell if a number is near those of a column: no farther off than they are from each other."""
     known = [cell for cell in column if cell.lower() not in MISSING]
     found = [value for value in map(_number, known) if value is not None]
     if not found or len(found) <= MOSTLY * len(known):
@@ -213,7 +213,7 @@ def _is_among(number: float, column: Sequence[str]) -> bool:
 
 
 def separator_of(text: Sequence[str], separators: str) -> str:
-    """Find the separator that splits the header most, and the first rows alike, by their lines.
+    """Find the separator that splits the first rows alike, and the header into the most cells.
 
     >>> separator_of(["a;b;c\\n", "1,5;2,5;3\\n"], ",;")
     ';'

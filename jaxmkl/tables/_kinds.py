@@ -1,7 +1,7 @@
 """Kinds of columns, as values that JSON can hold.
 
-A kind names its features and encodes cells (n,) as an array (n, features), with NaN where the
-mean of the cells before is filled in later.
+A kind names its features and encodes cells (n,) as an array (n, features). NaN marks the places
+where the mean of the cells before is filled in later.
 """
 
 import dataclasses
@@ -17,15 +17,15 @@ import numpy as np
 import polars as pl
 
 from jaxmkl._pytree import require
-from jaxmkl.tables._cells import ISO, Cells, Written, forms_of, instants, parsed
+from jaxmkl.tables._cells import ISO, Cells, Notation, forms_of, instants, parsed
 from jaxmkl.tables._words import number_in
 
 TURNS = {"day": 86400.0, "week": 7 * 86400.0, "year": 365.25 * 86400.0}  # seconds
 UNITS = {"days": 86400.0, "hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
-MOST_PLACES = 2**16  # to which words are hashed
+MOST_PLACES = 2**16  # the most places to which words are hashed
 MISSING_CATEGORY = "?"
-WORDS = 512  # of a text, by default, that have a feature
-SHORT = 3  # words of a text that counts as one
+WORDS = 512  # the most words of a column that have a feature, by default
+SHORT = 3  # a text of at most so many words counts as one more word
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Kind:
     """The name of the column."""
     kind: ClassVar[str]
     filled: ClassVar[bool] = False  # whether its first feature may have gaps to be filled
-    lost: ClassVar[str] = ""  # how a sentence on unseen cells goes on, with the fields in braces
+    lost: ClassVar[str] = ""  # the end of a sentence on unseen cells, with the fields in braces
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -53,12 +53,12 @@ class Kind:
         raise NotImplementedError
 
     def unseen(self, cells: Cells, features: np.ndarray) -> int:
-        """Count the cells that the features do not tell apart, as the first rows had none such."""
+        """Count the cells that features cannot tell apart, as the first rows had no such cells."""
         return 0
 
 
 @dataclasses.dataclass(frozen=True)
-class Number(Written, Kind):
+class Number(Notation, Kind):
     """Numbers; where the first rows had missing cells, a feature tells which they are."""
 
     start: float = 0.0
@@ -69,8 +69,8 @@ class Number(Written, Kind):
 
     @property
     def is_plain(self) -> bool:
-        """Whether none is missing, and all have a decimal point and no other signs."""
-        return not self.missing and self.writing == Written().writing
+        """True if none is missing, and all have a decimal point and no other signs."""
+        return not self.missing and self.writing == Notation().writing
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -106,9 +106,9 @@ class Boolean(Kind):
 
 @dataclasses.dataclass(frozen=True)
 class Categories(Kind):
-    """A few words, with a 0/1 feature for each; all are zero for any other word.
+    """A few words, each with a 0/1 feature; for any other word all features are zero.
 
-    Missing cells are a category ``?`` if the first rows had some, else another word.
+    Missing cells are the category ``?`` if the first rows had some; else they are another word.
     """
 
     values: tuple[str, ...] = ()
@@ -138,25 +138,25 @@ class Categories(Kind):
 
 @dataclasses.dataclass(frozen=True)
 class Text(Kind):
-    """Text of many values, as the words that it has: TF-IDF over those of the first rows.
+    """Text of many values, encoded by TF-IDF over the words of the first rows.
 
-    A cell in which the word w occurs n_w times has at its place
+    If the word w occurs n_w times in a cell, the feature of w is
 
         (1 + log n_w) idf_w c,      c such that the features of the cell have the norm sqrt(F)
 
-    so that the mean of the F squares is 1, as it is of standardised columns. Words are in small
-    letters; a cell of one to three words counts as a word, too, as which it is a category. Other
-    words count for nothing, and a cell without any is all zeros, as one that is missing.
+    so that the mean of the F squares is 1, as it is for standardised columns. Words are in small
+    letters. A cell of one to three words also counts as one word, which makes it a category. Words
+    that the first rows lacked are ignored; a cell without others is all zeros, as if missing.
 
     The weights idf pay, and need no renewal: 22.2 % mistakes on 1,470 docstrings of six packages,
     22.8 without them, 22.3 with those of the rows so far; 2.28, 2.76 and 2.32 % on texts of 5,000
     generated words in four classes.
 
-    Columns of more than 50 categories are read so, too. Squared errors of expert_mkl in units of
-    those of the mean, with the words as the command plays them (linear models of words, kernels of
-    the other inputs), with the words hashed to 256 places, and with the mean of the target over
-    the earlier rows of the category (10 times the overall mean added) in place of the words, both
-    with the fixed bank:
+    Columns of more than 50 categories are encoded in this way, too. The table has squared errors
+    of expert_mkl in units of those of the mean: with words as the command uses them (linear models
+    of words, kernels of the other inputs); with words hashed to 256 places; and with the mean of
+    the target over the earlier rows of the category (10 times the overall mean added) in place of
+    the words. The last two have the fixed bank.
 
         ============================================  ======  =======  =====
         categories                                    words   hashed   means
@@ -167,7 +167,7 @@ class Text(Kind):
         503 files of Python, lengths of functions     .842    .875     .851
         ============================================  ======  =======  =====
 
-    So words stay; means would also need the labels, which may be late or not asked for.
+    So words are the better choice; means would also need labels, which may be late or unasked.
 
     Without ``words`` (in files of older versions) each word adds ±1/sqrt(words) at one of
     ``width`` places, by its hash: BLAKE2, the same on every machine.
@@ -175,7 +175,7 @@ class Text(Kind):
 
     width: int = 32
     words: tuple[str, ...] = ()
-    """The F words that have a feature."""
+    """The F words, each with a feature."""
     idf: tuple[float, ...] = ()
     """Their weights, 1 + log of (1 + rows) / (1 + rows that have the word)."""
     kind = "text"
@@ -198,7 +198,7 @@ class Text(Kind):
 
     def encode(self, cells: Cells) -> np.ndarray:
         texts = cells.words.drop_nulls().unique(maintain_order=True)
-        # the first row is that of missing cells
+        # the first row is for missing cells
         rows = np.zeros((1 + len(texts), len(self.features)))
         fill = self._weigh if self.words else self._hash
         for row, text in zip(rows[1:], texts, strict=True):
@@ -210,7 +210,7 @@ class Text(Kind):
         return rows[cells.words.replace_strict(index, default=0, return_dtype=pl.Int64).to_numpy()]
 
     def _weigh(self, row: np.ndarray, text: str) -> None:
-        """Fill the row of a text, zeros so far, with TF-IDF, but for the norm."""
+        """Fill the row of a text, zeros so far, with TF-IDF before it is normed."""
         for word, number in words_of(text).items():
             if (place := self._places.get(word)) is not None:
                 row[place] = (1.0 + math.log(number)) * self.idf[place]
@@ -245,10 +245,10 @@ def words_of(text: str) -> dict[str, int]:
 
 
 def vocabulary(texts: Iterable[str], most: int) -> tuple[tuple[str, ...], tuple[float, ...]]:
-    """Choose the words of texts that have a feature, and their weights.
+    """Choose the words that get a feature, and their weights.
 
-    They are the ``most`` words that the most texts have, in the order of the alphabet. Beyond
-    half of ``most`` none is taken that only one text has.
+    They are the ``most`` words that occur in the most texts, in alphabetical order. Words that
+    only one text has may fill half of the ``most`` places.
 
     >>> vocabulary(["a tree", "a bush", "the tree"], 2)[0]
     ('a', 'tree')
@@ -275,9 +275,9 @@ def hashed(word: str, width: int) -> tuple[int, int]:
 
 @dataclasses.dataclass(frozen=True)
 class Time(Kind):
-    """Times: the time since the first, and turns of day, week and year as sin and cos.
+    """Times: the time since the first, and the phases of day, week and year as sin and cos.
 
-    ``form`` says how they are written in text, as in ``strftime``; zones are turned into UTC.
+    ``form`` is their format in text, as in ``strftime``; time zones are converted to UTC.
     """
 
     start: float = 0.0
@@ -301,12 +301,12 @@ class Time(Kind):
 
     @property
     def of_form(self) -> str:
-        """The form of the times for messages, unless it goes without saying."""
+        """The form of the times for messages, unless it is the usual one."""
         return "" if self.form in (None, ISO) else f" of the form {self.form}"
 
     def encode(self, cells: Cells) -> np.ndarray:
         form = self.form
-        if form is None and cells.flat.dtype == pl.String:  # the first rows had a type of times
+        if form is None and cells.flat.dtype == pl.String:  # the first rows had a dtype of times
             forms = forms_of(cells.known)
             form = forms[0] if len(forms) == 1 else None
         found = instants(cells.flat, form)

@@ -1,4 +1,4 @@
-"""LIBSVM text: a label, then the entries of a row by their indices."""
+"""LIBSVM text: each line has a label, then the entries of a row by their indices."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,18 +21,18 @@ BLANKS = " \t\r\n\v\f"  # as scikit-learn's
 
 
 class Part(NamedTuple):
-    """Some rows as they stand in the file."""
+    """Some rows as they are in the file."""
 
     lines: Sequence[int]
     """The lines of the rows (n,)."""
     labels: np.ndarray
-    """The labels (n,), float64; NaN for a question mark, which is not known."""
+    """The labels (n,), float64; NaN for a question mark, an unknown label."""
     entries: scipy.sparse.csr_array
     """The entries (n, largest index + 1), float64."""
     has_queries: bool
-    """Whether query numbers were ignored."""
+    """True if query numbers were ignored."""
     refused: dict[int, str]
-    """Why rows cannot be read, by their places; they have no entries."""
+    """Reasons why rows cannot be read, by their places; these rows have no entries."""
 
 
 def examples(text: TextTable) -> Iterator[tuple[int, str]]:
@@ -48,7 +48,7 @@ def examples(text: TextTable) -> Iterator[tuple[int, str]]:
 
 
 def parts(file: Bytes, rows: Iterator[tuple[int, str]], size: int = AT_ONCE) -> Iterator[Part]:
-    """Parse rows, ``size`` of them at a time and what remains."""
+    """Parse rows, ``size`` of them at a time; the last part has the rest."""
     while taken := list(itertools.islice(rows, size)):
         yield _parsed(file, *zip(*taken, strict=True))
 
@@ -94,10 +94,10 @@ def _parsed(file: Bytes, lines: Sequence[int], texts: Sequence[str]) -> Part:
 
 
 def extent(name: str, parts: Iterable[Part], known: Sequence[int] = ()) -> tuple[int, int]:
-    """Tell where indices begin, 0 or 1, and the largest, of rows and of the columns ``known``.
+    """Return the first index, 0 or 1, and the largest, among rows and the columns ``known``.
 
     Raises:
-      ValueError: there are none at all, or rows begin with 0 where the columns known do not.
+      ValueError: there are no indices, or rows begin with 0 where the columns known do not.
     """
     ends, refused = list[tuple[int, int]](), list[str]()
     for part in parts:
@@ -117,8 +117,8 @@ def extent(name: str, parts: Iterable[Part], known: Sequence[int] = ()) -> tuple
 class LIBSVM(TextTable):
     """A LIBSVM file: its columns are the indices, from 0 if one of them is 0, and the label.
 
-    A first pass over a file finds the largest index; of a stream the first rows tell it, and
-    entries above it are left out. The columns of a pipeline are there as well.
+    A first pass over a file finds the largest index. In a stream the first rows decide it, and
+    entries above it are left out. All columns of a pipeline are added.
     """
 
     target = "label"
@@ -152,7 +152,7 @@ class LIBSVM(TextTable):
             for row in part.entries[:, : self._base].tocoo().row.tolist():
                 text = "an index of 0, where rows before had none; number them all alike"
                 refused[row] = f"{self.file.name}, line {part.lines[row]}: {text}"
-            part.entries.resize(n, width)  # which leaves out what is above
+            part.entries.resize(n, width)  # which drops the entries above
             cells = np.c_[part.entries[:, self._base :].toarray(), part.labels]
             frame, ordered = pl.DataFrame(cells, self.names), dict(sorted(refused.items()))
             yield self._chunk(frame, part.lines, ordered)

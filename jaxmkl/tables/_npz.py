@@ -15,7 +15,7 @@ CSR = ("data", "indices", "indptr", "shape")
 
 
 def read_npz(file: Bytes, target: str | None, sparse: bool | None) -> _table.Arrays:
-    """Read an npz file; a CSR matrix stays one if ``sparse`` or None, else it is made dense."""
+    """Read an npz file; a CSR matrix is made dense if ``sparse`` is False."""
     path, key = file.name, "y" if target is None else target
     arrays = _arrays(file, path, key)
     y = arrays.pop(key)
@@ -32,7 +32,7 @@ def read_npz(file: Bytes, target: str | None, sparse: bool | None) -> _table.Arr
         raise ValueError(f"{path}: has no features")
     if isinstance(X, np.ndarray):
         _refuse(path, "X", X, np.isinf(X))
-    else:  # its rows have no gaps to be filled, so that NaN is refused too
+    else:  # gaps in sparse rows are not filled, so NaN is refused, too
         _refuse(path, "X", X, csr_array((~np.isfinite(X.data), X.indices, X.indptr), X.shape))
     y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
     if y.shape != X.shape[:1]:
@@ -66,7 +66,7 @@ def _arrays(file: Bytes, path: str, key: str) -> dict[str, np.ndarray]:
         with damage(f"{path}: is damaged, or cannot be read"):
             if parts == ("X",) and len((of := archive.header("X")).shape) == 2:
                 single = of.dtype.kind == "f" and of.dtype.itemsize <= 4
-                # before anything of this size is made
+                # checked before any array of this size is made
                 _table.check_size(path, of.shape, np.float32 if single else np.float64)
             return {name: archive.read(name) for name in (*parts, key)}
 

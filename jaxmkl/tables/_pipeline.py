@@ -1,4 +1,4 @@
-"""A pipeline: a learner, what it learned, and how a table becomes its inputs."""
+"""A pipeline: a learner, its state, and the encoding of a table as its inputs."""
 
 import dataclasses
 import os
@@ -27,14 +27,14 @@ AT_ONCE = 1024  # rows that are predicted together
 
 
 class UnseenCells(UserWarning):
-    """Cells of a column have values that the rows did not have on which it was decided."""
+    """Cells of a column have values that did not occur when the column's kind was decided."""
 
 
 class SkippedRows(UserWarning):
     """Rows that cannot be read were skipped.
 
     Args:
-      numbers: those of their lines or rows.
+      numbers: the numbers of their lines or rows.
 
     >>> print(SkippedRows([3]), SkippedRows([3, 17]), sep="\\n")
     1 row that cannot be read was skipped: 3
@@ -50,7 +50,7 @@ class SkippedRows(UserWarning):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Pipeline:
-    """A learner, its state and how tables become its inputs; it predicts and learns nothing.
+    """A learner, its state and the encoding of its tables; it predicts and learns nothing.
 
     The command makes one (``jaxmkl run FILE --save PIPELINE``), :func:`load_pipeline` reads one,
     and one can be made by hand:
@@ -72,17 +72,17 @@ class Pipeline:
     learner: Learner
     state: PyTree
     columns: "Columns"
-    """How each column of the table is encoded."""
+    """The encoding of each column of the table."""
     fills: "Fills"
-    """The means that fill in missing numbers."""
+    """The counts and sums whose means fill in missing numbers."""
     rows: int = 0
-    """The number of rows of the run."""
+    """The number of rows from which it has learned."""
     source: str = ""
     """The name of the table."""
     version: str = __version__
     """The version of jaxmkl that made it."""
     seen: Seen = dataclasses.field(default_factory=Seen)
-    """The labels seen; the learner's numbers are labels less ``seen.start``."""
+    """The labels seen; the learner's numbers are labels minus ``seen.start``."""
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -90,7 +90,7 @@ class Pipeline:
         return self.columns.classes
 
     def differences(self, names: Sequence[str]) -> tuple[list[str], list[str]]:
-        """List the columns of the pipeline that names lacks, and the names that it does not know.
+        """List the pipeline's columns that are not in ``names``, and the names it does not know.
 
         Raises:
           ValueError: none of the pipeline's columns is there.
@@ -107,8 +107,7 @@ class Pipeline:
     def open(self, source: object, **how: Unpack[How]) -> "Table":
         """Open a table that :meth:`predictions` takes, as :func:`jaxmkl.tables.open_table` does.
 
-        Tables of sparse formats then have all columns of the pipeline, zero where no row names
-        them.
+        A table of a sparse format gets all columns of the pipeline; entries it lacks are zero.
 
         Raises:
           ValueError: as :func:`jaxmkl.tables.open_table`.
@@ -121,12 +120,12 @@ class Pipeline:
     def predictions(self, data: Inputs, most_bad: int = 0) -> Iterator[tuple["Chunk", Prediction]]:
         """Predict a table chunk by chunk, in the learner's units and in single precision.
 
-        All leaves are arrays of NumPy. The ``value`` is (n,) for numbers, which are targets less
-        ``seen.start``, and for two classes, and (n, K) for K classes.
+        All leaves are NumPy arrays. The ``value`` is (n,) for two classes, (n, K) for K classes,
+        and (n,) for numbers, which are targets minus ``seen.start``.
 
         Args:
           data: a table that :meth:`open` made, or anything that it opens.
-          most_bad: the number of rows to skip at most because they cannot be read. The chunks lack
+          most_bad: how many rows may be skipped because they cannot be read. The chunks lack
             them. A table that :meth:`open` made must keep them (``keep_refused=True``).
 
         Raises:
@@ -136,8 +135,8 @@ class Pipeline:
 
         Warns:
           UserWarning: a column is not there; all its cells count as missing.
-          jaxmkl.tables.UnseenCells: cells have values of which the pipeline knows nothing.
-          jaxmkl.tables.SkippedRows: rows were skipped, by their numbers.
+          jaxmkl.tables.UnseenCells: cells have values that the pipeline does not know.
+          jaxmkl.tables.SkippedRows: rows were skipped; it names their numbers.
         """
         from jaxmkl.tables._cells import RefusedRows
         from jaxmkl.tables._rows import readable
@@ -302,7 +301,7 @@ def load_pipeline(path: str | os.PathLike[str]) -> Pipeline:
 
 
 def _fits(pipeline: Pipeline) -> bool:
-    """Whether columns and classes are as many as the learner has, and all numbers are finite."""
+    """Check that columns and classes are as many as the learner's, and all numbers finite."""
     learner, columns, K = pipeline.learner, pipeline.columns, len(pipeline.classes)
     start, counts, *others = pipeline.seen
     numbers = [start, *counts, *others, *np.ravel(pipeline.fills)]

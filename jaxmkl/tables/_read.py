@@ -34,21 +34,21 @@ def read(
     as_: Mapping[str, str] | None = None,
     **how: Unpack[How],
 ) -> Dataset:
-    """Read a data set from a file, whose content decides what it is, or from a DataFrame.
+    """Read a data set from a file, whose format its content decides, or from a DataFrame.
 
-    Tables (CSV, NDJSON, Parquet, Arrow, DataFrames; see :func:`open_table`): what each column
-    becomes is decided on all rows, see :meth:`Columns.decide`. A missing cell (empty, ``NA``,
-    ``N/A``, ``#N/A``, ``<NA>``, ``NaN``, ``?``, ``null``) in a column of numbers becomes the mean
-    of those in the rows before; a row without a target is dropped.
+    Tables (CSV, NDJSON, Parquet, Arrow, DataFrames; see :func:`open_table`): all rows decide how
+    each column is encoded, see :meth:`Columns.decide`. A missing cell (empty, ``NA``, ``N/A``,
+    ``#N/A``, ``<NA>``, ``NaN``, ``?``, ``null``) in a column of numbers becomes the mean of those
+    in the rows before; a row without a target is dropped.
 
-    LIBSVM: ``label index:value index:value ... # comment``, indices increasing and from 1, or
-    from 0 if one of them is 0. What a row does not name is zero. A label ``?`` is not known.
+    LIBSVM: ``label index:value index:value ... # comment``, with increasing indices that begin
+    with 1, or 0 if one of them is 0. Entries not named are zero. A label ``?`` is unknown.
 
     npz: ``X`` (n, D), or the parts ``data``, ``indices``, ``indptr``, ``shape`` of a CSR matrix,
     made dense unless ``sparse``; and the target (n,). Other keys are ignored. NaN counts as
     missing, as in a table. An int16 target with the values 0, 1, ..., K - 1 (K > 2) is multiclass.
 
-    Features become float64, but the float16 and float32 of an npz file float32.
+    Features become float64; those of an npz file in float16 or float32 become float32.
 
     Args:
       source: the path of a file, "-" for standard input, or a DataFrame.
@@ -146,7 +146,7 @@ def _of_table(
 
 
 def _of_arrays(arrays: Arrays, task: str | None) -> Dataset:
-    """Inputs as they are, but for gaps; the target as that of a table."""
+    """Keep inputs as they are, with gaps filled; decide on the target as on a table's."""
     import polars as pl
 
     from jaxmkl import _tails
@@ -197,7 +197,7 @@ def _data_set(
     task: str | None,
     columns: "Columns | None",
 ) -> Dataset:
-    """A data set of inputs, with the target of the rows as it was decided."""
+    """The data set of these inputs, with the target as decided."""
     of, K = decided.target, len(decided.classes)
     assert of is not None
     where = f"{whole.source}, column {of.name!r}"
@@ -214,7 +214,7 @@ def _data_set(
 
 
 def _constant(csr: "csr_array") -> np.ndarray:
-    """The first columns that are constant, at least one more than is shown."""
+    """The first constant columns, at least one more than a message shows."""
     columns, places = np.unique(csr.indices, return_inverse=True)
     named = type(csr)((csr.data, places, csr.indptr), (csr.shape[0], len(columns)))
     ends = named.min(axis=0), named.max(axis=0)

@@ -1,4 +1,4 @@
-"""How a table is to be read, beside what its bytes tell: the options of ``open_table``."""
+"""The options of ``open_table``: everything about reading that the bytes do not tell."""
 
 import dataclasses
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ class How(TypedDict, total=False):
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-    """See :func:`jaxmkl.tables.open_table`.
+    """The options of :func:`jaxmkl.tables.open_table`, which explains them.
 
     Raises:
       ValueError: if ``names`` has one twice, or ``longest_line`` is no positive number.

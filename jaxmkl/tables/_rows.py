@@ -1,4 +1,4 @@
-"""Tables: rows of named columns in chunks, from wherever they come."""
+"""Tables: rows of named columns in chunks, whatever their source."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -10,11 +10,11 @@ from jaxmkl._checks import shown
 from jaxmkl.tables._cells import Cells, RefusedRows
 from jaxmkl.tables._words import number_in
 
-MOST_CELLS = 2**24  # of a chunk
+MOST_CELLS = 2**24  # cells of a chunk, at most
 
 
 def at_most(rows: int, columns: int) -> int:
-    """The rows of a chunk, fewer than asked for where they are very wide."""
+    """The number of rows of a chunk: ``rows``, or fewer if they are very wide."""
     return max(1, min(rows, MOST_CELLS // max(1, columns)))
 
 
@@ -31,7 +31,7 @@ class Chunk(NamedTuple):
     missing: tuple[str, ...] = ()
     """Words for missing cells, beside the usual ones."""
     refused: tuple[tuple[int, str], ...] = ()
-    """The places of rows that cannot be read, in order, and why; their cells count for nothing."""
+    """The places of rows that cannot be read, in order, and why; their cells are meaningless."""
 
     def column(self, name: str, comma: bool = False) -> Cells:
         """The cells of a column; all are missing if it is not there."""
@@ -48,7 +48,7 @@ class Chunk(NamedTuple):
 
     @property
     def has_decimal_commas(self) -> bool:
-        """Whether the numbers of a column have decimal commas beyond doubt."""
+        """True if the numbers of some column certainly have decimal commas."""
         text = self.frame.select(pl.col(pl.String))
         names = [
             cells.name for cells in text if cells.alias("").str.contains(",", literal=True).any()
@@ -57,10 +57,10 @@ class Chunk(NamedTuple):
         return any(style is not None and style.written.decimal == "," for style in styles)
 
     def plain_numbers(self, names: Sequence[str]) -> tuple[list[str], np.ndarray]:
-        """The columns among these whose cells are all finite numbers without signs, at once.
+        """Read at once those of these columns whose cells are all finite numbers without signs.
 
         Returns:
-          their names, and the numbers (n, names) float64, as :meth:`Cells.numbers` reads them.
+          Their names, and the numbers (n, names) float64, as :meth:`Cells.numbers` reads them.
         """
         schema, none = self.frame.schema, np.zeros((len(self.frame), 0))
         if any(number_in(word) is not None for word in self.missing):
@@ -76,7 +76,7 @@ class Chunk(NamedTuple):
         return [some[at] for at in np.flatnonzero(plain)], found[:, plain]
 
     def require(self, *names: str) -> None:
-        """Refuse names that are none of a column."""
+        """Refuse names that no column has."""
         known_names = set(self.frame.columns)
         for name in names:
             if name not in known_names:
@@ -103,13 +103,13 @@ class Readable(NamedTuple):
 
     chunk: Chunk
     found: Any
-    """What was read of them."""
+    """The result of ``read`` for them."""
     passed: int
     """The number of rows read or skipped."""
     reasons: dict[int, str]
-    """Why others cannot be read, by their places, in order; they are skipped before ``passed``."""
+    """The reasons not to read other rows, by their places; before ``passed`` they are skipped."""
     refusal: str
-    """Why the next row is refused, if one is."""
+    """The reason why the next row is refused, or ""."""
 
 
 def readable(
@@ -118,13 +118,13 @@ def readable(
     read: Callable[[Chunk], Any],
     aligned: Callable[[list[int]], list[int]] = list,
 ) -> Readable:
-    """Read the rows of a chunk, and skip at most so many others; one more is refused.
+    """Read the rows of a chunk, and skip those that cannot be read, up to ``most``.
 
     Args:
       chunk: the rows.
-      most: the number of rows to skip.
+      most: the largest number of rows to skip; one more is refused.
       read: the function that reads rows, or raises :class:`RefusedRows`.
-      aligned: a function of the rows before one that is refused, which returns those to be read.
+      aligned: given the rows before a refused one, returns those to be read.
     """
     reasons = dict(chunk.refused)
     while True:
@@ -154,7 +154,7 @@ class Table:
     """
 
     named_by: int | None = None
-    """The number of first rows that :attr:`names` are those of; None for all rows."""
+    """The number of first rows that decided :attr:`names`; None if all rows did."""
     target: str | None = None
     """The target of arrays, whose columns are to be kept as they are; None if there is none."""
 
@@ -171,7 +171,7 @@ class Table:
             raise ValueError(f"{source}: has no columns")
 
     def chunks(self, size: int) -> Iterator[Chunk]:
-        """Read chunks of ``size`` rows, the last one with what remains."""
+        """Read chunks of ``size`` rows; the last one has the rest."""
         for frame in self._frames(at_most(size, len(self.names))):
             numbers = range(self._read + 1, self._read + 1 + len(frame))
             self._read += len(frame)

@@ -1,4 +1,4 @@
-"""The data set, and the arrays that the formats share."""
+"""The data set, and the arrays from which formats of numbers make it."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ class Dataset:
     """A table of examples in the order of the file, ready for a learner."""
 
     X: np.ndarray | SparseRows
-    """(n, D) float32 or float64, finite; :class:`jaxmkl.streaming.SparseRows` if read so."""
+    """(n, D) float32 or float64, finite; or :class:`jaxmkl.streaming.SparseRows`."""
     y: np.ndarray
     """(n,): the targets, or -1 and +1 for two classes, in the dtype of X; int16 for more."""
     task: str
@@ -35,7 +35,7 @@ class Dataset:
     classes: tuple[str, ...]
     """The labels as text, (negative, positive) or by number; () for regression."""
     notes: tuple[str, ...]
-    """A sentence on each decision: what was filled in, encoded or left out."""
+    """A sentence on each decision, on columns filled in, encoded or left out."""
     target: str
     """The name of the target."""
     columns: "Columns | None" = None
@@ -53,12 +53,12 @@ class Arrays(NamedTuple):
     """The rows with one column, the target."""
     notes: list[str]
     task: str | None = None
-    """The task, where the format tells it."""
+    """The task, if the format has one."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Numbered(Sequence[str]):
-    """Names with numbers from ``start`` on, each made when it is asked for.
+    """Names numbered from ``start`` on; each is made when it is asked for.
 
     >>> names = Numbered("x", 0, 40_000_000)
     >>> names[-1], names[:2], Numbered("", 1, 2) == ("1", "2")
@@ -88,7 +88,7 @@ class Numbered(Sequence[str]):
 
 
 def dense_or_sparse(path: str, csr: "csr_array", sparse: bool) -> "np.ndarray | csr_array":
-    """Keep a CSR matrix or make it dense, where memory allows it."""
+    """Keep a CSR matrix, or make it dense if memory allows it."""
     widest = int(np.diff(csr.indptr).max(initial=0)) if sparse else None
     check_size(path, csr.shape, csr.dtype, widest)
     return csr if sparse else csr.toarray()
@@ -97,7 +97,7 @@ def dense_or_sparse(path: str, csr: "csr_array", sparse: bool) -> "np.ndarray | 
 def check_size(
     path: str, shape: tuple[int, int], dtype: "DTypeLike", width: int | None = None
 ) -> None:
-    """Refuse features (n, D), of ``width`` entries a row if sparse, that take too much memory."""
+    """Refuse features (n, D) that take too much memory; sparse rows have ``width`` entries."""
     (n, D), itemsize = shape, np.dtype(dtype).itemsize
     size, start, wide = n * D * itemsize, f"as a dense {np.dtype(dtype)} array its", ""
     if width is not None:

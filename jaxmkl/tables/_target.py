@@ -1,4 +1,4 @@
-"""The target: its column, the task and the classes are decided on the first rows."""
+"""The target: the first rows decide its column, the task and the classes."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -10,17 +10,17 @@ import polars as pl
 from jaxmkl import _tails
 from jaxmkl._checks import shown
 from jaxmkl._pytree import require
-from jaxmkl.tables._cells import Cells, Written, parsed, without_points
+from jaxmkl.tables._cells import Cells, Notation, parsed, without_points
 from jaxmkl.tables._words import usual_target
 
 MOST_CLASSES = 1000
-FEW_VALUES = 20  # whole numbers with at most so many values may be meant as classes
+FEW_VALUES = 20  # whole numbers of at most so many values may be meant as classes
 Numbers = TypeVar("Numbers", float, np.ndarray)
 
 
 @dataclasses.dataclass(frozen=True)
-class Target(Written):
-    """The column that is predicted."""
+class Target(Notation):
+    """The column to be predicted."""
 
     name: str
     """The name of the column."""
@@ -57,11 +57,11 @@ class Target(Written):
         return self.numbered(numbers.fill_null(float("nan")).to_numpy())
 
     def words(self, cells: Cells) -> pl.Series:
-        """The labels as words, spelled as the classes are: that they are numbers decides it."""
+        """The labels as words, spelled as the classes are, which may be numbers."""
         return _plain(cells.words) if is_numbers(pl.Series(self.classes)) else cells.words
 
     def numbered(self, places: Numbers) -> Numbers:
-        """Turn places among the classes, from 0 on, into what :meth:`encode` returns.
+        """Convert places among the classes, from 0 on, to the numbers of :meth:`encode`.
 
         >>> Target("kind", "classification", ("bush", "tree")).numbered(np.array([0.0, 1.0]))
         array([-1.,  1.])
@@ -69,7 +69,7 @@ class Target(Written):
         return 2.0 * places - 1.0 if len(self.classes) == 2 else places
 
     def places(self, y: Numbers) -> Numbers:
-        """Turn what :meth:`encode` returns into places among the classes; numbers stay."""
+        """Convert the numbers of :meth:`encode` to places among the classes; targets stay."""
         return (y + 1.0) / 2.0 if len(self.classes) == 2 else y
 
     def named(self, values: np.ndarray, start: float) -> np.ndarray:
@@ -81,18 +81,18 @@ class Target(Written):
 
 
 def spelled(cells: Cells) -> pl.Series:
-    """Write labels as words, whole numbers in one way: 1.0 and +1 are 1."""
+    """Write labels as words, with whole numbers in one spelling: 1.0 and +1 are 1."""
     found = cells.words
     return _plain(found) if is_numbers(found.drop_nulls()) else found
 
 
 def _plain(found: pl.Series) -> pl.Series:
-    """Write words that are whole numbers in one way; other words stay."""
+    """Write words that are whole numbers in one spelling; other words stay."""
     return without_points(found, found.cast(pl.Float64, strict=False))
 
 
 def is_numbers(known: pl.Series) -> bool:
-    """Whether all of these words are finite numbers."""
+    """Tell if all of these words are finite numbers."""
     return bool(known.cast(pl.Float64, strict=False).is_finite().fill_null(False).all())
 
 

@@ -1,7 +1,7 @@
 """Tables in text, in chunks of rows: CSV and NDJSON.
 
 Every row knows the line in which it begins, and the text may come through a pipe. The cells of
-CSV remain text here: what a column holds is decided once, and no later row can change it.
+CSV remain text here: the kind of a column is decided once, and no later row can change it.
 """
 
 import csv
@@ -21,10 +21,10 @@ from jaxmkl.tables._reading import Reading
 from jaxmkl.tables._rows import Chunk, Table, at_most
 from jaxmkl.tables._words import twice
 
-SEPARATORS = ";\t|,"  # of several that split alike the first: commas may be of decimals
+SEPARATORS = ";\t|,"  # the first of several that split alike: commas may be decimal ones
 SAID = re.compile(r"sep=([,;\t|])", re.IGNORECASE)  # a line that names the separator
 Reasons = dict[int, str]  # why rows are refused, by their places in a chunk
-NAMED_BY = 1000  # objects of JSON that are looked at for names of columns
+NAMED_BY = 1000  # the first objects of JSON, from which the names of columns are taken
 
 
 class TextTable(Table):
@@ -54,7 +54,7 @@ class TextTable(Table):
         self.lines.check()
 
     def _chunks(self, size: int) -> Iterator[Chunk]:
-        """Read chunks with the rows that are refused."""
+        """Read chunks, refused rows included."""
         raise NotImplementedError
 
     def _chunk(self, frame: pl.DataFrame, numbers: Sequence[int], refused: Reasons) -> Chunk:
@@ -63,18 +63,17 @@ class TextTable(Table):
 
 
 class Lines(Iterator[str]):
-    """The lines of a file, with the number of those that were read; bytes that are not UTF-8 are
-    surrogates in them.
+    """The lines of a file, counted; bytes that are not UTF-8 become surrogates.
 
-    Damage ends the lines, and so does one that is too long: it would fill the memory if it had no
-    end. :meth:`check` raises the error, after the rows before it were used.
+    Damage ends the lines, and so does a line that is too long, which might fill the memory.
+    :meth:`check` raises the error, after the rows before it were used.
     """
 
     def __init__(self, file: Bytes, longest: int) -> None:
         self.number = 0
         self._file, self._longest, self._back = file, longest, deque[str]()
         self._error: ValueError | None = None
-        # the ends of lines as they are
+        # the ends of lines are kept as they are
         self._text = io.TextIOWrapper(file.stream, "utf-8-sig", "surrogateescape", newline="")
 
     def __next__(self) -> str:
@@ -97,7 +96,7 @@ class Lines(Iterator[str]):
             text = f"is longer than {self._longest} MiB"
             self._error = ValueError(f"{where}: {text} (--longest-line allows more)")
         except Exception:
-            # not around each line, as a context takes longer than the line
+            # not around each line, as entering a context takes longer than a line
             try:
                 with self._file.whole():
                     raise
@@ -111,7 +110,7 @@ class Lines(Iterator[str]):
         self.number -= len(lines)
 
     def first(self) -> list[str]:
-        """The lines from which a file is told, before any is read.
+        """The lines by which a format is recognised, before any is read.
 
         Raises:
           ValueError: if there is none.
@@ -129,7 +128,7 @@ class Lines(Iterator[str]):
 
     @property
     def is_cut(self) -> bool:
-        """Whether an error ended the lines."""
+        """True if an error ended the lines."""
         return self._error is not None
 
     def check(self) -> None:
@@ -141,9 +140,9 @@ class Lines(Iterator[str]):
 class CSV(TextTable):
     """A CSV file: a header, then rows of as many cells; blank lines are skipped.
 
-    polars splits lines without quotes. The csv module reads chunks with quotes or blank lines:
-    polars tells no row's line, fills short rows with nulls, fails at a quote inside a cell
-    (``5'11"``) or behind a space, and takes all that a pipe holds into memory first.
+    polars splits lines without quotes. The csv module reads chunks with quotes or blank lines,
+    because polars does not tell the line of a row, fills short rows with nulls, fails at a quote
+    inside a cell (``5'11"``) or after a space, and first reads the whole of a pipe into memory.
     """
 
     def __init__(self, file: Bytes, reading: Reading | None = None) -> None:
@@ -152,7 +151,7 @@ class CSV(TextTable):
         if why := not_text(file, 1, first[0]):
             raise ValueError(why)
         self.separator = _header.separator_of(first, SEPARATORS)
-        if said := SAID.fullmatch(first[0].strip()):  # by a spreadsheet, for another
+        if said := SAID.fullmatch(first[0].strip()):  # a line that spreadsheets write
             self.separator = said[1]
             next(self.lines)
             del first[0]
@@ -203,7 +202,7 @@ class CSV(TextTable):
             yield self._chunk(frame, numbers, refused)
 
     def _split(self, lines: list[str]) -> pl.DataFrame | None:
-        """Split lines; None if one is blank, not UTF-8, or has a quote or more or fewer cells."""
+        """Split lines; None if one is blank, not UTF-8, has a quote or too many or few cells."""
         text, separator, last = "".join(lines), self.separator, len(self.names) - 1
         if '"' in text or any(x.count(separator) != last or x.isspace() for x in lines):
             return None
@@ -217,11 +216,11 @@ class CSV(TextTable):
     def _parsed(self, size: int) -> tuple[list[tuple[int, list[str]]], Reasons]:
         """Read the next ``size`` rows that are not blank.
 
-        A row whose quotes are wrong has its first line alone: the next row begins below it. The
+        A row whose quotes are wrong is only its first line: the next row begins below it. The
         header may have any width.
 
         Returns:
-          the lines in which they begin, with their cells, and why some are refused, by place.
+          The lines in which rows begin, with their cells, and reasons for refusals, by place.
         """
         lines, rows, refused, taken = self.lines, list[tuple[int, list[str]]](), Reasons(), []
 
@@ -260,7 +259,7 @@ class CSV(TextTable):
         return rows, refused
 
     def _unread(self, where: str, begin: int, row: list[str]) -> str:
-        """Say why a row that begins in a line cannot be read; "" if it can be."""
+        """Say why a row that begins in this line cannot be read; "" if it can be."""
         if hasattr(self, "names") and len(row) != len(self.names):
             found = f"{len(row)} cell{'s' * (len(row) > 1)}"
             text = f"{found} where the header has {len(self.names)} columns"
@@ -269,7 +268,7 @@ class CSV(TextTable):
 
 
 def _of_quotes(error: str, line: int) -> str:
-    """Say in the user's words why the csv module refuses a row that ends in a line."""
+    """Say in plain words why the csv module refuses a row that ends in this line."""
     if "field limit" in error:
         return f"a cell is longer than a line may be; is a quote not closed before line {line}?"
     if "end of data" in error:
@@ -282,7 +281,7 @@ def _of_quotes(error: str, line: int) -> str:
 
 
 class NDJSON(TextTable):
-    """One JSON object a line; a name that an object lacks is a missing cell there."""
+    """One JSON object per line; a name that an object lacks is a missing cell."""
 
     def __init__(self, file: Bytes, reading: Reading | None = None) -> None:
         super().__init__(file, reading)
@@ -299,7 +298,7 @@ class NDJSON(TextTable):
             raise ValueError(f"{file.name}: has no columns, only empty objects")
 
     def _objects(self) -> Iterator[tuple[int, dict[str, object], str]]:
-        """Read the lines that are not blank: their numbers and objects, and why one is refused."""
+        """Read the lines that are not blank: number, object, and the reason to refuse it or ""."""
         for text in self.lines:
             if text.strip():
                 row, why = self._object(text)
@@ -331,7 +330,7 @@ class NDJSON(TextTable):
 
 
 def names_of(where: str, header: list[str], notes: list[str]) -> list[str]:
-    """Return the names of columns, of which none must stand twice."""
+    """Return the names of columns, and refuse a name that occurs twice."""
     names = [name.strip() for name in header]
     for place, name in enumerate(names):
         if not name:

@@ -1,4 +1,4 @@
-"""Words of tables: for what is missing, for targets and for numbers."""
+"""Words of tables: for missing cells, for targets and for numbers."""
 
 import contextlib
 import math
@@ -24,7 +24,7 @@ def needs_polars() -> Iterator[None]:
 
 
 def usual_target(names: Sequence[str]) -> str | None:
-    """Find the first column with a usual name of targets.
+    """Find the first column with a usual name of a target.
 
     >>> usual_target(["a", "Label", "y"])
     'y'
@@ -34,7 +34,7 @@ def usual_target(names: Sequence[str]) -> str | None:
 
 
 def twice(names: Sequence[str]) -> dict[str, tuple[int, int]]:
-    """Find the names that stand more than once, and the first two places of each.
+    """Find the names that occur more than once, and the first two places of each.
 
     >>> twice(["a", "b", "a", "a"])
     {'a': (0, 2)}
@@ -47,7 +47,7 @@ def twice(names: Sequence[str]) -> dict[str, tuple[int, int]]:
 
 
 def number_in(cell: str) -> float | None:
-    """Read a cell as a finite number, None where there is none.
+    """Read a cell as a finite number; None if it is none.
 
     >>> [number_in(cell) for cell in ("-1.5e3", "1_000", "١", "1\\x0b", "1e999")]
     [-1500.0, None, None, None, None]

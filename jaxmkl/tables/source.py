@@ -18,8 +18,8 @@ from jaxmkl.tables._rows import Chunk, Table
 from jaxmkl.tables._text import CSV, NDJSON
 from jaxmkl.tables._words import number_in
 
-ROWS = 8192  # of a chunk
-STREAM = b"\xff\xff\xff\xff"  # with which streams of Arrow begin
+ROWS = 8192  # rows of a chunk
+STREAM = b"\xff\xff\xff\xff"  # the bytes with which streams of Arrow begin
 
 
 class Frame(Table):
@@ -44,13 +44,13 @@ def open_table(source: object, **how: Unpack[How]) -> Table:
     """Open a table of any format.
 
     Args:
-      source: the path of a CSV, NDJSON, Parquet, Arrow (IPC), LIBSVM, ARFF or npz file, told apart
-        by their content; text may be packed by gzip, zstd, bzip2 or xz. "-" is standard input. npz
-        and ARFF files, and Parquet and Arrow from standard input, are read into memory as a whole.
+      source: the path of a CSV, NDJSON, Parquet, Arrow (IPC), LIBSVM, ARFF or npz file, recognised
+        by its content; text may be compressed by gzip, zstd, bzip2 or xz. "-" is standard input.
+        npz and ARFF files, and Parquet and Arrow from standard input, are read into memory whole.
         Or a DataFrame of polars, pandas or Arrow, columns or cells by name, one row or several
         (those of ``itertuples`` and ``iterrows``, too), or a sparse matrix of SciPy or
         :class:`jaxmkl.streaming.SparseRows`, whose columns are called x0, x1 and so on.
-      names: the names of the columns of a CSV file, whose first line is a row then.
+      names: the names of the columns of a CSV file, whose first line is then a row.
       header: whether the first line of a CSV file is a header. By default it is, unless there are
         names; a first line that looks like a row is refused. Without header and names, columns are
         called column_1 and so on.
@@ -58,16 +58,16 @@ def open_table(source: object, **how: Unpack[How]) -> Table:
         regard to case. In columns of numbers, a number that equals one of them is missing, too.
       longest_line: the MiB that a line of text may take; 64 by default.
       columns: the columns that a pipeline knows. Tables of sparse formats (LIBSVM, CSR matrices)
-        have these, too, and what a row does not name is zero there.
+        get these, too; entries that a row does not name are zero.
       whole: whether all rows will be in memory: LIBSVM from a pipe then has all of its columns,
         not only those of the first 8,192 rows.
       keep_refused: whether a row of text that cannot be read (it has another number of cells, is
-        not UTF-8, is no JSON and the like) stays among the rows, its cells missing, and stands in
-        ``Chunk.refused``. By default it is refused after the rows before it were returned.
+        not UTF-8, is no JSON and the like) stays among the rows, with missing cells, and is listed
+        in ``Chunk.refused``. By default an error is raised after the rows before it.
 
     Raises:
       FileNotFoundError: there is no such file.
-      ValueError: the source is none of these, or cannot be read, by file and line.
+      ValueError: the source is none of these, or cannot be read; it names file and line.
 
     >>> table = open_table({"height": [1.5, 2.5], "kind": ["tree", "bush"]})
     >>> table.names, [chunk.frame.shape for chunk in table.chunks(1)]
@@ -91,7 +91,7 @@ def open_table(source: object, **how: Unpack[How]) -> Table:
 
 
 def refuse_of_csv(name: str, of: str, reading: Reading) -> None:
-    """Refuse options for CSV files beside a table that is ``of`` another kind."""
+    """Refuse options for CSV files if the table is ``of`` another kind."""
     if reading.of_csv:
         text = f"{reading.of_csv} are for CSV; this is {of}, which has names of its own"
         raise ValueError(f"{name}: {text}")
@@ -117,7 +117,7 @@ def open_file(file: Bytes, of: str, reading: Reading) -> Table:
 
             arrays = read_npz(file, None, None)
             return Entries(arrays.X, file.name, reading, arrays.labels.frame)
-        # scanned where it lies, or in memory if it cannot be sought in
+        # scanned on the disk, or in memory if it is a pipe
         is_stream = file.start.startswith(STREAM)
         content: Any = file.name
         with whole(file.name, f"a damaged {of} file"):
@@ -130,7 +130,7 @@ def open_file(file: Bytes, of: str, reading: Reading) -> Table:
 
 @contextlib.contextmanager
 def whole(name: str, what: str = "damaged") -> Iterator[None]:
-    """Raise a ``ValueError`` where polars finds a table damaged."""
+    """Raise a ``ValueError`` if polars finds the table damaged."""
     try:
         yield
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
@@ -138,10 +138,10 @@ def whole(name: str, what: str = "damaged") -> Iterator[None]:
 
 
 def format_of(file: Bytes) -> str:
-    """Tell the format by the first bytes, and by the name where these leave it open.
+    """Recognise the format by the first bytes, or else by the name of the file.
 
     Raises:
-      ValueError: for a npy file, and an array of JSON.
+      ValueError: it is an npy file, or an array of JSON.
     """
     start, extension = file.start, os.path.splitext(file.name)[1].lower()
     if start.startswith(b"PAR1"):
@@ -165,7 +165,7 @@ def format_of(file: Bytes) -> str:
 
 
 def _is_libsvm(text: str) -> bool:
-    """Whether the first row that has more than a number is a label and pairs of LIBSVM."""
+    """Tell if the first row that is more than a number is a label and pairs of LIBSVM."""
     for line in text.splitlines():
         label, *pairs = line.partition("#")[0].split() or [""]
         if pairs:
@@ -201,7 +201,7 @@ def _frame_of(source: object) -> pl.DataFrame | pl.LazyFrame:
 
 
 def _is_column(cells: object) -> bool:
-    """Whether these are the cells of a column, not one cell."""
+    """Tell the cells of a column from a single cell."""
     if isinstance(cells, str | bytes):
         return False
     return isinstance(cells, Sequence | pl.Series) or getattr(cells, "ndim", 0) > 0
@@ -212,7 +212,7 @@ def _row_of(source: Any) -> dict[str, Any] | None:
     if isinstance(source, tuple) and hasattr(source, "_asdict"):
         return source._asdict()
     if isinstance(source, tuple) and len(source) == 2 and _is_series(source[1]):
-        return _row_of(source[1])  # of iterrows
+        return _row_of(source[1])  # a pair of iterrows
     if _is_series(source):
         return {str(name): cell for name, cell in source.items()}
     return {str(n): c for n, c in source.items()} if isinstance(source, Mapping) else None
@@ -233,7 +233,7 @@ def _of_rows(rows: Sequence[Any]) -> pl.DataFrame:
 
 
 def _known(cell: Any) -> Any:
-    """The cell, None where it is a gap of Python, NumPy or pandas."""
+    """The cell, or None if Python, NumPy or pandas marks it as missing."""
     is_gap = type(cell).__name__ in ("NAType", "NaTType")
     return None if is_gap or (isinstance(cell, float) and cell != cell) else cell
 
@@ -250,7 +250,7 @@ def _of_pandas(name: str, column: Any) -> pl.Series:
 
 
 def without_rows(table: Table) -> ValueError:
-    """Refuse a table without rows."""
+    """The error that refuses a table without rows."""
     return ValueError(f"{table.top}: a header and no rows below it")
 
 
