@@ -1,4 +1,4 @@
-"""Which points of a pool to label: experimental design with one kernel or several.
+"""The choice of points of a pool to label: experimental design with one kernel or several.
 
     random   points drawn at random
     ted      greedily, the point that lowers the variance most
@@ -14,11 +14,11 @@ Gram matrices, or ``features`` of kernels of low rank (not ``facility``), and re
 :class:`Design`. All can be traced: map them over ``regularization`` or over a stack of pools.
 
 **As published.** Wang et al. (Experimental design with multiple kernels) run these methods with
-other settings than our defaults, which keyword arguments reach:
+settings other than our defaults, which keyword arguments make:
 
 - *kernels* (section VII-B): not centred, and divided by the largest squared distance, after which
   their entries are said to lie in [0, 1]. ``dictionary(X, centre=False, normalise="max_abs")`` has
-  such entries but for the linear kernel, in [-1, 1]; with ``normalise="distance"`` they reach
+  such entries, except for the linear kernel, in [-1, 1]; with ``normalise="distance"`` they reach
   1e10. By default kernels are centred and divided by that distance, the only reading with which
   the consensus does not depend on the start.
 - *penalty* (sections VII-B and C): one of 1e-3, 1e-2, ..., 1e3 by cross-validation with labels,

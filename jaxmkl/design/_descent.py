@@ -6,8 +6,8 @@ its limit (Anderson, 1965): the next point is
 
     g_k - sum_j c_j (g_{j+1} - g_j),     c least squares for the residuals f = g - x.
 
-Far from the minimum this predicts little, as sizes grow and vanish by factors. So the first steps
-extend the plain one to x (g / x)^s with s = 1, 1.5, 1.5², ..., at most 16, until one is refused. A
+Far from the minimum this predicts little, as sizes change by factors. So the first steps extend
+the plain one to x (g / x)^s with s = 1, 1.5, 1.5², ..., at most 16, until one is refused. A
 point that does not lower the objective is refused; then the plain step g_k follows, and the memory
 of past steps is cleared. So the objective falls in every accepted step, and the iteration stops
 only where the plain one does.
@@ -23,7 +23,7 @@ import optax
 from jaxmkl._types import Number
 from jaxmkl.design._reconstruction import dot, solver
 
-MEMORY = 6  # past steps that the next point is computed from
+MEMORY = 6  # past steps from which the next point is computed
 REACH = 10.0  # a point lies between a tenth and ten times the plain step
 LONGER, LONGEST = 1.5, 16.0  # growth of the first steps' exponent s, and its maximum
 
@@ -39,7 +39,7 @@ class Move(NamedTuple):
 class Descent(NamedTuple):
     """State and result of a descent."""
 
-    origin: jax.Array  # the point (d,) that the last accepted step started from
+    origin: jax.Array  # the point (d,) at which the last accepted step started
     move: Move  # that step
     points: Any  # differences (m, d) of past origins
     images: Any  # differences (m, d) of past steps' points
@@ -56,7 +56,7 @@ class Descent(NamedTuple):
 def extrapolated(state: Descent) -> jax.Array:
     """The next point (d,) from the last steps."""
     g = state.move.point
-    changes = state.images - state.points  # (m, d), zero where nothing is held
+    changes = state.images - state.points  # (m, d), zero where no difference is held
     products = dot(changes, changes.T)
     size = jnp.trace(products)
     small = 100 * jnp.finfo(g.dtype).eps ** 0.75
@@ -83,7 +83,7 @@ def descend(
     lowers the objective, at the limit of the precision; or after ``max_iterations`` (T) or
     ``limit`` applications, the latter a number that may be traced. The first point, ``start``
     (d,), is positive. Without ``accelerate`` all steps are plain. No step of the map leads below
-    ``least`` (d,), and no accelerated one may: there, rounding makes an objective of anything.
+    ``least`` (d,), and no accelerated step may: below it, the objective is only rounding errors.
     """
     dtype = start.dtype
     tolerance = jnp.asarray(tolerance, dtype)
@@ -111,7 +111,7 @@ def descend(
         near = (fall <= tolerance * jnp.abs(move.objective)) & accepted
         converged = near & (move.violation <= jnp.sqrt(tolerance))
         stuck = ~accepted & state.plain
-        # an extended step may violate the conditions where the plain step does not
+        # an extended step may violate the conditions although the plain step does not
         violation = jnp.minimum(state.move.violation, move.violation)
         converged |= stuck & (violation <= jnp.sqrt(tolerance))
         # the first step has no earlier step to differ from

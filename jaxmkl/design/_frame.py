@@ -64,7 +64,7 @@ def choose(
     largest_penalty: Callable[[Pool], jax.Array],
     settings: Settings,
 ) -> Design:
-    """Check the settings of ``owner``, solve a problem, and warn of results that mean little."""
+    """Check the settings of ``owner``, solve a problem, and warn of meaningless results."""
     num_points, regularization, absolute, tolerance, max_iterations, smoothing = settings
     num_points = points_wanted(owner, num_points, pool.num_points)
     as_leaf(owner, "tolerance", tolerance, wanted="at least 0 and finite", minimum=0.0)
@@ -119,7 +119,7 @@ def iterated(
 
     From a point, ``step`` computes the squared norms (n,) of the rows, the objective without its
     penalty, the other numbers, and any duality gap. The last coefficients follow from the origin.
-    The other arguments are those of :func:`descend`.
+    All other arguments are passed to :func:`descend`.
     """
 
     def move(x: jax.Array) -> Move:
@@ -140,14 +140,14 @@ def design_of(
 ) -> Design:
     """The design found, or the empty one, whose objective is ``none``, if that is better.
 
-    With one kernel it is better from the largest penalty on; with several, if the last objective
-    is not less than ``none``.
+    The empty design is better, with one kernel, from the largest penalty on; with several, if the
+    last objective is not less than ``none``.
     """
     sizes = end.move.point[: len(scores)]
     if kernel_weights.shape == (1,):
         zero = problem.penalty >= problem.largest
     else:
-        # the last value with |a^i| for sqrt(|a^i|² + eps) - sqrt(eps)
+        # the last value, with |a^i| in place of sqrt(|a^i|² + eps) - sqrt(eps)
         last = end.objective[jnp.sum(jnp.isfinite(end.objective)) - 1]
         norms = jnp.sqrt(jnp.maximum(sizes**2 - problem.eps, 0))
         smoothed = sizes - jnp.sqrt(problem.eps)
@@ -170,10 +170,10 @@ def greedily(
     """The design of points taken one after the other, each the one of largest gain.
 
     Args:
-      gains: computes the gains (n,) of all points from the state; those of points taken before are
-        ignored.
+      gains: computes the gains (n,) of all points from the state; the gains of points taken before
+        are ignored.
       take: takes a point i at step t; returns the state after it and the objective.
-      state: what both work on, before the first step.
+      state: the state of both functions before the first step.
       steps: the number of points to take; the others are ranked by the gain each alone would add.
       num_points: the length of the ranking, None for all.
     """
@@ -203,7 +203,7 @@ def greedily(
 def rounded(scores: jax.Array) -> jax.Array:
     """The scores (n,), rounded so that rounding errors decide no tie.
 
-    Those are equal that agree in the leading half of their binary digits and a few more.
+    Scores become equal if they agree in the leading half of their binary digits and a few more.
     """
     digits = 32 if jnp.finfo(scores.dtype).bits == 64 else 14
     mantissa, exponent = jnp.frexp(scores)
@@ -216,5 +216,5 @@ def ranked(scores: jax.Array, num_points: int | None = None) -> jax.Array:
 
 
 def active(sizes: jax.Array, eps: jax.Array) -> jax.Array:
-    """Which rows (n,) do not vanish, given their ``sizes`` (n,)."""
+    """The mask (n,) of the rows that do not vanish, given their ``sizes`` (n,)."""
     return sizes > jnp.maximum(ACTIVE * jnp.max(sizes), 100 * jnp.sqrt(eps))

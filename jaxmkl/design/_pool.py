@@ -39,15 +39,15 @@ class Pool(NamedTuple):
 
 
 def traced(*values: object) -> bool:
-    """Whether any of these is a tracer, whose numbers are unknown."""
+    """Tell if any of these is a tracer, whose numbers are unknown."""
     return any(isinstance(value, jax.core.Tracer) for value in values)
 
 
 def pool_of(owner: str, gram: ArrayLike | None, features: ArrayLike | None, stacked: bool) -> Pool:
-    """The checked pool of ``owner``; with ``stacked`` arrays have a leading axis of kernels.
+    """The checked pool of ``owner``; if ``stacked``, arrays have a leading axis of kernels.
 
     Raises:
-      ValueError: if both or none are given, a shape is wrong, a number is not finite, or a Gram
+      ValueError: if both or neither are given, a shape is wrong, a number is not finite, or a Gram
         matrix is not symmetric or not positive semi-definite.
     """
     name = "grams" if stacked else "gram"
@@ -98,7 +98,7 @@ def _check_values(owner: str, argument: str, values: jax.Array, is_gram: bool) -
 
 @jax.jit
 def _symmetry(matrix: jax.Array, root: float) -> tuple[jax.Array, jax.Array]:
-    """The largest asymmetry, and whether a slightly shifted (n, n) has a Cholesky factor."""
+    """The largest asymmetry, and whether the matrix, slightly shifted, has a Cholesky factor."""
     shift = root * jnp.max(jnp.sum(jnp.abs(matrix), axis=1))
     shifted = (matrix + matrix.T) / 2 + shift * jnp.eye(len(matrix), dtype=matrix.dtype)
     factor = jax.lax.linalg.cholesky(shifted, symmetrize_input=False)

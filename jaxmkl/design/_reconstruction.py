@@ -1,12 +1,12 @@
-"""How the points of a pool reconstruct each other, from Gram matrices or from features.
+"""Reconstruction of the points of a pool by each other, from Gram matrices or from features.
 
 With weights w the kernels add up to K = sum_t w_t² K_t. Given positive d (n,), the coefficients
 
     A = (K + lambda D)^-1 K,     D = diag(1 / d),     R = I - A
 
-minimise tr(R' K R) + lambda sum_i |a^i|² / d_i, a^i the rows of A. With S = D^(-1/2) and
+minimise tr(R' K R) + lambda sum_i |a^i|² / d_i, with a^i the rows of A. With S = D^(-1/2) and
 M = lambda I + S K S this is A = S M^-1 S K = I - lambda S M^-1 S^-1: M is symmetric and bounded,
-also if rows vanish. From features F (n, r), K = F F', nothing of size (n, n) is formed:
+even if rows vanish. From features F (n, r), K = F F', nothing of size (n, n) is formed:
 
     M = lambda I + F' S² F (r, r),   A = S² F M^-1 F',   |a^i|² = d_i² F_i N F_i',
     N = M^-1 F' F M^-1,              tr(R' K_t R) = lambda² tr(N_tt) / w_t².
@@ -24,7 +24,7 @@ from jaxmkl.design._pool import Pool
 HIGHEST = jax.lax.Precision.HIGHEST
 FeatureProducts = tuple[jax.Array, ...]
 dot = partial(jnp.dot, precision=HIGHEST)
-# If A has more than ENTRIES entries, only EXACT_ROWS of its rows are summed; ROWS_AT_ONCE a time.
+# If A has more than ENTRIES entries, only EXACT_ROWS of its rows are summed, ROWS_AT_ONCE a time.
 ENTRIES, EXACT_ROWS, ROWS_AT_ONCE = 2**31, 4096, 64
 
 
@@ -87,7 +87,7 @@ def coefficients(K: jax.Array, d: jax.Array, penalty: jax.Array) -> tuple[jax.Ar
 
 
 def products_of(pool: Pool) -> FeatureProducts:
-    """All features F (n, k) and F'F (k, k), the same in every iteration; of grams nothing."""
+    """All features F (n, k) and F'F (k, k), constant over the iterations; () for Gram matrices."""
     if pool.gram is not None:
         return ()
     F = stacked(pool.features, jnp.ones((1,), pool.dtype))
@@ -133,7 +133,7 @@ def reconstruct(
 def row_sums(
     pool: Pool, weights: jax.Array, d: jax.Array, penalty: jax.Array, floor: Number = 0.0
 ) -> jax.Array:
-    """Sums (n,) of the absolute values of the rows of A, from features as in :func:`block_sums`.
+    """Sums (n,) of absolute values in the rows of A; with features as in :func:`block_sums`.
 
     With features, d may be zero: such a row does not enter M, and is computed with ``floor``.
     """
@@ -151,8 +151,8 @@ def row_sums(
 def block_sums(left: jax.Array, right: jax.Array, d: jax.Array, norms: jax.Array) -> jax.Array:
     """Sums of absolute values (n,) of the rows of A = diag(d) L R' with L and R (n, k).
 
-    If A has more than 2^31 entries, only the 4,096 rows of largest ``norms`` (n,) are summed.
-    The others get their norm, which is less than their sum, so they are ranked after these.
+    If A has more than 2^31 entries, only the 4,096 rows with the largest ``norms`` (n,) are
+    summed. The others get their norm, which is less than their sum, so they are ranked after.
     """
     n = len(right)
     wanted = n if n * n <= ENTRIES else min(n, EXACT_ROWS)

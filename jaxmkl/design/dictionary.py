@@ -2,8 +2,8 @@
 
 They are six Gaussians of bandwidths 1, 10, ..., 1e5 times the largest distance, the polynomials
 of degree 2 and 4, and the linear kernel. A Gaussian wider than 1e4 distances is exactly the
-constant 1 in float32, and differs from it in few digits in float64. So expm1(-r² / (2 b²)) = k - 1
-is computed instead, which is the same after centring.
+constant 1 in float32, and differs from it in few digits in float64. So the code computes
+expm1(-r² / (2 b²)) = k - 1 instead, which is the same after centring.
 """
 
 import numpy as np
@@ -60,8 +60,8 @@ def dictionary(
     the consensus of GMKAL does not depend on its initial weights. The other settings serve for
     comparison, and are degenerate: without centring, a wide Gaussian is the constant 1 up to
     1e-10, and gets all the weight, since a constant is easy to reconstruct; divided by its
-    largest distance, its entries are then as large as 1e10. Even when centred, the wide Gaussians
-    and the linear kernel agree to some 1e-4.
+    largest distance, it has entries as large as 1e10. Even when centred, the wide Gaussians and
+    the linear kernel agree to about 1e-4.
 
     Args:
       X: the points (n, D).

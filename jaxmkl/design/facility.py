@@ -1,10 +1,10 @@
-"""Facility location: points of which one is near to each point of the pool.
+"""Facility location: points such that each point of the pool has one of them near.
 
-Each step takes the point i that raises
+With S the points taken so far, each step takes the point i that raises
 
     f(S) = sum_x max(0, max_{i in S} K_xi)
 
-most, S being the points taken so far:
+most:
 
     i = argmax sum_x max(K_xi - c_x, 0),     c_x <- max(c_x, K_xi),     c = 0 at first.
 
@@ -46,17 +46,17 @@ def facility(gram: ArrayLike, *, num_points: int | None = None) -> Design:
     """Choose points such that each point of the pool has a chosen one near it.
 
     With a Gaussian kernel somewhat wider than the median distance, as in :func:`from_points`, this
-    suits learners that predict by neighbours, and pools of many classes. It finds a cluster of one
-    point in a hundred sooner than :func:`ted` does.
+    suits learners that predict by neighbours, and pools of many classes. It finds a small cluster,
+    of one point in a hundred, sooner than :func:`ted` does.
 
     Args:
-      gram: values of the kernel, symmetric and positive semi-definite (n, n). For a large pool,
-        those between points that are drawn from it.
+      gram: the Gram matrix (n, n), symmetric and positive semi-definite. For a large pool, take
+        that of points drawn from it.
       num_points: the number of points to choose, each in O(n²); all by default.
 
     Returns:
-      A :class:`Design`. The ranking is the order in which points were taken, a score is the gain
-      at that time, which never rises; of a point not taken it is the gain that it alone would add.
+      A :class:`Design`. The ranking is the order in which points were taken. A score is the gain
+      at that time, which never rises; for a point not taken, the gain that it alone would add.
       The objective is sum_x K_xx - f(S) after each point.
 
     Raises:

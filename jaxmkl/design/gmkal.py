@@ -9,11 +9,11 @@ by alternating a reweighting step for A and the exact minimisation over w,
     e_t = tr(K_t (I - A) (I - A)'),      w_t = (1 / e_t) / sum_s (1 / e_s),
 
 with e floored at 1e-12 of its maximum. Each step lowers the objective in which |a^i| is replaced
-by sqrt(|a^i|² + eps) - sqrt(eps). One step for A per step for w reaches the minimum that the
-paper's full minimisation over A reaches; ``steps`` are as many as one likes. The paper starts from
-random coefficients A, we from rows a^i of norm 1. Equation (7) of the paper omits lambda by
-mistake. CTED is the same with a single kernel, K_w = K. The problem is then convex; a point whose
-row a^i vanishes is not used to reconstruct the others.
+by sqrt(|a^i|² + eps) - sqrt(eps). One step for A per step for w (``steps`` sets more) reaches the
+same minimum as the paper's full minimisation over A. The paper starts from random coefficients A,
+we from rows a^i of norm 1. Equation (7) of the paper omits lambda by mistake. CTED is the same
+with a single kernel, K_w = K. The problem is then convex; a point whose row a^i vanishes is not
+used to reconstruct the others.
 
 References:
   Yu, Zhu, Xu and Gong (2008), Non-greedy active learning for text categorization using convex
@@ -60,7 +60,7 @@ def before_last(
     problem: Problem,
     steps: int,
 ) -> jax.Array:
-    """The rows' sizes (n,) after all but the last of some steps for A, with the weights fixed."""
+    """The rows' sizes (n,) after ``steps - 1`` steps for A, with the weights fixed."""
 
     def step(_: jax.Array, sizes: jax.Array) -> jax.Array:
         norms = reconstruction.reconstruct(pool, products, weights, 2 * sizes, problem.penalty)[0]
@@ -80,7 +80,7 @@ def iterate(
 ) -> Descent:
     """The descent on points (n + P,) that hold the rows' sizes, then the weights.
 
-    ``steps`` are those for A before each one for the weights; other arguments bound the descent.
+    There are ``steps`` for A before each one for the weights; other arguments bound the descent.
     """
     pool, n = problem.pool, problem.pool.num_points
     products = reconstruction.products_of(pool) if products is None else products
@@ -108,7 +108,7 @@ def by_working_sets(
     A row a^i that is zero needs no work: with d_i = 0 it drops out of M = lambda I + F' S² F
     (k, k), a matrix of k (k + 1) / 2 numbers, so there is a minimum with no more rows than that.
     After some steps on the whole pool, the iteration therefore continues on a working set of k²
-    points, for some steps at a time. These still reconstruct all points of the pool, which enter
+    points, for some steps at a time. These points still reconstruct all of the pool, which enters
     through F'F (k, k), computed once. After each working set, one pass over the pool finds the
     points that violate the conditions
 
@@ -116,7 +116,7 @@ def by_working_sets(
 
     and these replace points that are not active, until no point violates them. The result is the
     minimum over the whole pool, to the same tolerance. Points outside the last working set have
-    size 0 in the origin that is returned, and sqrt(eps) in the point after it; differences of
+    size 0 in the origin that is returned, and sqrt(eps) in the point after it; the differences of
     past steps are not returned.
     """
     pool, penalty, eps = problem.pool, problem.penalty, problem.eps
@@ -287,8 +287,8 @@ def gmkal(
         equal weights.
       features: features (P, n, r) instead of ``grams``.
       initial_weights: weights (P,) to start from; by default they are equal.
-      steps: the number of steps for the coefficients before each one for the weights, of which
-        the paper takes as many as converge; one iteration has them all.
+      steps: the number of steps for the coefficients before each step for the weights; together
+        they are one iteration. The paper takes as many as converge.
 
     >>> from jaxmkl import design
     >>> grams = design.dictionary([[0.0, 1.0], [0.1, 1.0], [3.0, 0.0], [-2.0, -2.0]])

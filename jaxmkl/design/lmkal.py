@@ -9,9 +9,9 @@ fixed. The latter minimises a quadratic form,
     f(Z) = sum_t z_t' (K_t * G) z_t,     G = (A - I)(A - I)',
 
 over a simplex for each point, by accelerated proximal gradient steps until its Frank-Wolfe gap,
-which bounds how far f is above its minimum, is small. Equations (24) to (26) of the paper omit
+which bounds the distance of f from its minimum, is small. Equations (24) to (26) of the paper omit
 Z >= 0, and its Algorithm 4 takes a step with a bound of the curvature that it has just refused;
-both are corrected here. The steepness of f differs much between points, so lengths are measured
+both are corrected here. The steepness of f differs greatly between points, so lengths are measured
 with m_i = max_t (K_t * G)_ii, which turns thousands of steps into a hundred and does not change
 the projection of each row. As f is a quadratic form, a bound L holds for a step d of Z if
 f(d) <= L/2 sum_i m_i |d^i|².
@@ -43,8 +43,8 @@ from jaxmkl.design._reconstruction import HIGHEST, dot, equal_weights, largest_p
 from jaxmkl.design.gmkal import before_last, solve, start_of
 
 Form = Callable[[jax.Array], jax.Array]
-# The Frank-Wolfe gap, as a share of f, with which a minimum over weights ends, and the steps it
-# may take; with a smaller tolerance of the whole these are that tolerance, and MORE times as many.
+# The Frank-Wolfe gap, as a share of f, at which a minimisation over weights ends, and the most
+# steps it takes; if the tolerance of the whole is smaller: that tolerance, and MORE times as many.
 GAP, MAX_STEPS, MORE = 1e-7, 200, 100
 
 
@@ -71,7 +71,7 @@ def minimised(
 ) -> Proximal:
     """Minimise a convex quadratic form f over weights (n, P) with rows on the simplex, from Z.
 
-    Lengths are measured with the ``steepness`` m (n,) >= 0; ``gap`` ends it, as a share of f.
+    Lengths are measured with the ``steepness`` m (n,) >= 0; it ends when the gap is ``gap`` f.
     """
     gap = jnp.maximum(jnp.asarray(gap, Z.dtype), 10 * jnp.finfo(Z.dtype).eps)
     gradient = jax.grad(f)
@@ -94,9 +94,9 @@ def minimised(
         step, slack = new - state.Y, 1 + 100 * jnp.finfo(Z.dtype).eps
         good = f(step) <= slack * state.curvature / 2 * jnp.sum(metric * step**2)
         slope = gradient(new)
-        # Twice how much f falls, of a quadratic form: a difference of its values has none of the
-        # digits that find the place of the minimum. As rows keep their sum, a number for each row
-        # may be taken from the slopes, in which they would be lost too.
+        # Twice the decrease of f, by the quadratic form: a difference of values of f would lack
+        # the digits that locate the minimum. As rows keep their sum, a number for each row may be
+        # subtracted from the slopes, whose large values would lose these digits, too.
         both = state.slope + slope
         both = both - jnp.min(both, axis=1, keepdims=True)
         lower = jnp.sum(both * (state.Z - new)) >= 0
@@ -131,7 +131,7 @@ def localized(pool: Pool, Z: jax.Array) -> Pool:
 
 
 def form(pool: Pool, Z: jax.Array, d: jax.Array, penalty: jax.Array) -> tuple[Form, jax.Array]:
-    """The quadratic form f of weights (n, P), for the A that follows from Z and d; and m (n,)."""
+    """The quadratic form f of weights (n, P), and m (n,), for the A that follows from Z and d."""
     largest = jnp.max(reconstruction.diagonals_of(pool), axis=0)
     of_Z = localized(pool, Z)
     if pool.gram is not None:
@@ -163,7 +163,7 @@ def form(pool: Pool, Z: jax.Array, d: jax.Array, penalty: jax.Array) -> tuple[Fo
 def iterate(problem: Problem, Z: jax.Array, *, steps: int = 1, **bounds: Any) -> Descent:
     """The descent on points (n + n P,) that hold the rows' sizes, then the weights.
 
-    ``steps`` are those for A before each one for the weights; other arguments bound the descent.
+    There are ``steps`` for A before each one for the weights; other arguments bound the descent.
     """
     pool, penalty, n = problem.pool, problem.penalty, problem.pool.num_points
     one = jnp.ones((1,), pool.dtype)
@@ -227,8 +227,8 @@ def lmkal(
     Other arguments, the result and errors are as for :func:`gmkal`, but weights are (n, P).
 
     Args:
-      tolerance: as for :func:`gmkal`; each minimum over the weights, for given coefficients, is
-        found to 1e-7 of its value or, if that is less, to the tolerance.
+      tolerance: as for :func:`gmkal`. The minimum over the weights for given coefficients is found
+        to 1e-7 of its value, or to the tolerance if that is smaller.
       initial_weights: weights (P,) or (n, P) to start from, by default the final weights of
         :func:`jaxmkl.design.gmkal`, so that the objective ends no higher than there; the paper
         starts from equal weights.

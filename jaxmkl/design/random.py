@@ -31,7 +31,7 @@ def random(key: jax.Array, pool_size: int, *, num_points: int | None = None) -> 
     require(typed, "random", "key", key, "a typed key, as of jax.random.key")
     num_points = points_wanted("random", num_points, pool_size)
     order = jax.random.permutation(key, pool_size)
-    # evenly spaced in the drawn order, as ties would favour points with a small index
+    # evenly spaced in the drawn order, since ties would favour points with small indices
     spaced = (pool_size - jnp.arange(pool_size)) / pool_size
     scores = jnp.zeros((pool_size,)).at[order].set(spaced)
     ranking, number = order[:num_points].astype(jnp.int32), jnp.asarray(pool_size, jnp.int32)

@@ -27,7 +27,7 @@ METHODS: dict[str, Callable[..., Design]] = {
     one.__name__: one for one in (random, ted, facility, cted, rrss, gmkal, lmkal)
 }
 SEVERAL = "gmkal", "lmkal"
-WIDER = {"facility": 1.4}  # its Gaussian, in median distances
+WIDER = {"facility": 1.4}  # the width of the Gaussian, in median distances
 # Rows drawn from a larger pool: greedy methods take O(n²) a point, others O(n³) an iteration.
 MOST = {"ted": 4000, "facility": 4000} | dict.fromkeys(("cted", "rrss", *SEVERAL), 2000)
 
@@ -35,8 +35,8 @@ MOST = {"ted": 4000, "facility": 4000} | dict.fromkeys(("cted", "rrss", *SEVERAL
 def distinct(X: Inputs) -> np.ndarray:
     """Indices (m,) of the rows of ``X`` (n, D), dense or CSR, that occur for the first time.
 
-    Rows are compared by hashes of 64 bits, so that among a million rows one is taken for another
-    with a probability of 3e-8.
+    Rows are compared by hashes of 64 bits: among a million rows, two different ones are taken to
+    be equal with a probability of 3e-8.
     """
     if isinstance(X, np.ndarray):
         hashes = np.zeros(len(X), np.uint64)
@@ -75,22 +75,22 @@ def from_points(
 ) -> Design:
     """Choose points of a pool, given as they are.
 
-    Columns are standardised, and a constant column becomes 0; rows of texts, such as tf-idf in
-    rows of length 1, are sparse and stay as they are. Of equal points only the first is
-    considered. From a pool of more than 4,000 distinct points (2,000 for "cted", "rrss", "gmkal"
-    and "lmkal"), as many are drawn at random and considered, so that a million take seconds. Of
-    these, a cluster of one point in a thousand has but four, and may well be missed.
+    Columns are standardised, and a constant column becomes 0; sparse rows, such as tf-idf of
+    texts, stay as they are. Of equal points only the first is considered. From a pool of more than
+    4,000 distinct points (2,000 for "cted", "rrss", "gmkal" and "lmkal"), that many are drawn at
+    random and considered, so a million take seconds. Among them, a cluster of one point in a
+    thousand has only four, and may well be missed.
 
     Args:
       X: finite points (n, D), or a sparse matrix of SciPy or :class:`jaxmkl.streaming.SparseRows`.
-      num_points: the number of points to choose; by default all that the method ranks.
+      num_points: the number of points to choose; by default all points that the method ranks.
       method: "ted", "facility", "random", "cted", "rrss", "gmkal" or "lmkal".
-      kernels: a kernel of the points, for the last two methods several; columns are not
-        standardised then. By default "ted", "cted" and "rrss" take a Gaussian as wide as the
-        median distance, "facility" one 1.4 times as wide, and the last two the nine kernels of
-        :func:`dictionary`, of columns as they stand. Must be None if X is sparse.
-      key: a typed key, for the method "random" and the draw from a large pool; that of seed 0 by
-        default.
+      kernels: a kernel of the points, or several for the last two methods; columns are then not
+        standardised. By default "ted", "cted" and "rrss" take a Gaussian as wide as the median
+        distance, "facility" one 1.4 times as wide, and the last two the nine kernels of
+        :func:`dictionary`, of columns as they are. It must be None if X is sparse.
+      key: a typed key, for the method "random" and the draw from a large pool; by default that of
+        seed 0.
       parameters: the method's own, such as ``regularization``.
 
     Returns:
@@ -146,9 +146,9 @@ def choose_rows(
 
 
 def prepared(owner: str, X: Inputs, standardise: bool) -> Any:
-    """The points (n, D), checked: an array of a dtype that JAX has now, or a CSR matrix.
+    """The checked points (n, D): an array of a dtype that JAX has enabled, or a CSR matrix.
 
-    With ``standardise``, the columns of an array are.
+    ``standardise`` says whether to standardise the columns of an array.
     """
     if isinstance(X, SparseRows):
         X = _csr(X)

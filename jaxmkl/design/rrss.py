@@ -2,7 +2,7 @@
 
     minimise  sum_j r_j + gamma sum_i |a^i|,     r_j² = (1_j - a_j)' K (1_j - a_j),
 
-a_j the columns and a^i the rows of A (n, n), by reweighting:
+with a_j the columns and a^i the rows of A (n, n), by reweighting:
 
     a_j = (K + c_j V)^-1 k_j,
     c_j = 2 gamma sqrt(r_j² + eps),   V_ii = 1 / (2 sqrt(|a^i|² + eps)).
@@ -117,8 +117,8 @@ def rrss(
 ) -> Design:
     """Choose points with one kernel and a robust loss (RRSS).
 
-    In float32, residuals r_j² below some 1e-6 K_jj have no correct digits: a small regularization
-    needs float64, and ``converged`` is False if digits ran out. All else is as for :func:`cted`.
+    In float32, residuals r_j² below about 1e-6 K_jj have no correct digits: a small regularization
+    needs float64, and ``converged`` is False if digits run out. All else is as for :func:`cted`.
 
     Args:
       regularization: the penalty gamma as a share of the smallest one with which no point is

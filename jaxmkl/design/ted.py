@@ -8,8 +8,8 @@ with k_i the columns of the current kernel. Only two numbers for each point are 
 
     K_jj <- K_jj - c_j² / d,     |k_j|² <- |k_j|² - 2 (c_j / d) (K c)_j + c_j² |c|² / d²,
 
-with c = k_i and d = c_i + lambda. The Gram matrix itself is not changed: the columns c / sqrt(d)
-so far say what is to be subtracted, and a point costs O(n²). From features F (n, r) the current
+with c = k_i and d = c_i + lambda. The Gram matrix itself is not changed: the past columns
+c / sqrt(d) give the difference, and a point costs O(n²). From features F (n, r) the current
 kernel is F M F', where M is the identity at first, and a point costs O(n r + r²): with u = M F_i
 
     c = F u,     K c = F M F'F u,     |c|² = u' F'F u,     M <- M - u u' / d.
@@ -78,7 +78,7 @@ def _solve(pool: Pool, penalty: jax.Array, *, steps: int, num_points: int | None
         memory = jnp.zeros((steps, n), dtype)
     else:
         memory, inner = jnp.eye(values.shape[1], dtype=dtype), dot(values.T, values)
-    # current K_ii and |k_i|² (n,), and what tells the current kernel from the first one
+    # current K_ii and |k_i|² (n,), and the difference of the current kernel from the first one
     start = diagonals_of(pool)[0], squares, memory
 
     def gains(state: tuple[jax.Array, ...]) -> jax.Array:
@@ -114,18 +114,18 @@ def ted(
     columns, grows with the pool; with it the points are often worse than random ones.
 
     Args:
-      regularization: the ridge lambda: a share of the mean of K_ii, unlike for the other methods;
-        or of what ``share_of`` says, or lambda itself if ``absolute``; a number that may be
+      regularization: the ridge lambda, unlike for the other methods as a share of the mean of
+        K_ii, or of the quantity that ``share_of`` names; lambda itself if ``absolute``. It may be
         traced.
-      num_points: the number of points to choose, by default all n with a Gram matrix, which takes
-        O(n³), and r with features, O(n r) for each; the others are ranked by the gain that each
+      num_points: the number of points to choose: by default all n with a Gram matrix, which takes
+        O(n³), and r with features, in O(n r) each. The others are ranked by the gain that each
         alone would add.
       share_of: the unit of ``regularization`` unless it is absolute: "diagonal" for the mean of
         K_ii, or "columns" for lambda_max = 2 max_i |k_i|, with k_i the columns of the Gram matrix.
 
     Returns:
-      A :class:`Design`. The ranking is the order in which points were taken, a score is the gain
-      at that time, which need not fall; the objective is tr(K) after each point.
+      A :class:`Design`. The ranking is the order in which points were taken. A score is the gain
+      at that time, which need not fall. The objective is tr(K) after each point.
 
     >>> from jaxmkl import design
     >>> x = [[0.0, 1.0], [0.1, 1.0], [3.0, 0.0], [3.0, 0.2], [-2.0, -2.0]]

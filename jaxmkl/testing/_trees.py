@@ -15,7 +15,7 @@ from jaxmkl._types import PyTree
 
 @dataclasses.dataclass
 class Check:
-    """Base of checks of a ``subject``, whose class's name begins all messages."""
+    """Base of checks of a ``subject``; the name of its class begins all messages."""
 
     subject: Any
     tolerance: float
@@ -48,7 +48,7 @@ def numbers(leaf: ArrayLike) -> np.ndarray:
 
 
 def difference(one: np.ndarray, other: np.ndarray) -> str:
-    """Both arrays in words: whole if small, else where they differ most and in how many places."""
+    """A text on two arrays: all values if few, else the largest difference and their number."""
     if one.shape != other.shape or one.dtype != other.dtype:
         return " and ".join(f"{array.dtype} of shape {array.shape}" for array in (one, other))
     if one.size <= 4:
@@ -65,7 +65,7 @@ def difference(one: np.ndarray, other: np.ndarray) -> str:
 
 
 def types(tree: PyTree) -> dict[str, tuple]:
-    """Shape and dtype of each leaf by its name, and whether its type is weak."""
+    """Shape, dtype and weakness of the type of each leaf, by its name."""
     named = leaves_by_name(tree, prefix="").items()
     return {name: (leaf.shape, leaf.dtype, bool(leaf.weak_type)) for name, leaf in named}
 
@@ -76,7 +76,7 @@ def join(parts: list) -> PyTree:
 
 
 def is_frozen(value: Any) -> bool:
-    """Whether attributes cannot be set."""
+    """True if attributes cannot be set."""
     with contextlib.suppress(AttributeError):
         value.probe_of_check = 0
         del value.probe_of_check

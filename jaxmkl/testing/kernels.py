@@ -28,12 +28,12 @@ def check_kernel(kernel: Kernel, *, num_inputs: int = 3, tolerance: float = 1e-9
     It is a frozen pytree; its Gram matrices are symmetric, positive semidefinite and agree with
     ``diagonal_codes``; stacked kernels equal the single ones, also if there are as many as points;
     derivatives are finite where points coincide; in a sum, a product, a multiple, a dictionary
-    and on some columns it has the same values as alone; learners with supports, and on a sampled
-    dictionary if it is one kernel, agree with its Gram matrix, and so do Fourier features if its
-    spectrum is known. All checks are in double precision.
+    and on some columns it has the same values as alone; learners with supports agree with its
+    Gram matrix, and so do learners on a sampled dictionary if it is one kernel, and Fourier
+    features if its spectrum is known. All checks are in double precision.
 
     Args:
-      kernel: one kernel or several.
+      kernel: one kernel or a stack of kernels.
       num_inputs: the number of inputs D, for kernels with parameters for each input.
       tolerance: absolute and relative tolerance of values that are equal up to rounding.
 
@@ -59,7 +59,7 @@ _derivatives = jax.jit(jax.grad(lambda kernel, X: kernel.gram(X).sum(), argnums=
 
 
 def _asked(kernel: Kernel, X: jax.Array) -> dict[str, jax.Array]:
-    """The same values, in each of the ways in which the library asks for them."""
+    """The kernel's values in each of the ways in which the library computes them."""
     index = jnp.arange(len(X)) % kernel.num_kernels
     return {
         "gram": kernel.gram(X),
@@ -164,7 +164,7 @@ class _KernelCheck(Check):
         return K
 
     def has_codes(self, X: np.ndarray) -> None:
-        """Codes have the right shape and dtype, and there is a mark for each kernel."""
+        """Codes have the right shape and dtype, and ``exponential`` marks each kernel."""
         kernel, P = self.subject, self.subject.num_kernels
         marks = kernel.exponential
         text = f"exponential must be a tuple of {P} booleans, one for each kernel; got {marks!r}"
@@ -177,7 +177,7 @@ class _KernelCheck(Check):
             self.require(good, f"{text}; got {codes.dtype} of shape {codes.shape}")
 
     def attempt(self, what: str, function: Callable, *arguments: Any) -> Any:
-        """Call a function; turn its errors into a sentence of this check."""
+        """Call a function; report its errors as a sentence of this check."""
         try:
             return function(*arguments)
         except NotImplementedError as error:
@@ -188,7 +188,7 @@ class _KernelCheck(Check):
             raise AssertionError(f"{type(self.subject).__name__}: {text}") from error
 
     def may_be_stacked(self, X: np.ndarray) -> None:
-        """Stacked kernels equal the single ones: those of the kernel, and some made here."""
+        """Stacked kernels equal the single ones, both as given and in stacks made here."""
         kernel, P = self.subject, self.subject.num_kernels
 
         def one_of(p: int) -> Kernel:

@@ -42,11 +42,11 @@ def check_learner(
     precision, up to rounding.
 
     Args:
-      learner: a small learner, as it is run for some hundred rounds.
+      learner: a small learner, because it is run for some hundred rounds.
       examples: a stream (X (T, D), y (T,) or (T, K)) of about 40 examples, by default random
         numbers.
-      block_sizes: of runs of one seed; if there are several, the last is for many seeds at once,
-        which are not run if there is one size alone.
+      block_sizes: the block sizes of runs of one seed. If there are several, the last one is for
+        runs of many seeds at once, which are not checked otherwise.
       tolerance: absolute and relative tolerance of values that are equal up to rounding.
       checkpoint: whether the learner can be saved, as all its classes are made by
         ``jaxmkl.pytree.dataclass``.
@@ -64,11 +64,11 @@ def check_learner(
             X, y = _examples(learner) if examples is None else map(np.asarray, examples)
             check.keeps_types(X.shape[1])
             X, y = X.astype(np.float64), y.astype(np.float64)
-            played = check.plays(X, y)
-            check.is_not_poisoned(X, y, played[0])
+            stepped = check.has_agreeing_steps(X, y)
+            check.is_not_poisoned(X, y, stepped[0])
             several = len(block_sizes) > 1
             alone = block_sizes[:-1] if several else block_sizes
-            check.runs_in_blocks((X, y), played, alone, checkpoint)
+            check.runs_in_blocks((X, y), stepped, alone, checkpoint)
             if several:
                 check.runs_side_by_side(X, y, block_sizes[-1])
         except NotImplementedError as error:
@@ -76,7 +76,7 @@ def check_learner(
 
 
 def _examples(learner: Learner) -> tuple[np.ndarray, np.ndarray]:
-    """A stream X (37, 3), y (37,), with signs or classes if it must; leading columns are 0."""
+    """A stream X (37, 3), y (37,), of numbers, signs or classes; leading columns are 0."""
     draws = np.random.default_rng(0)
     X = draws.normal(size=(37, 3 + learner.leading_columns))
     y = np.sin(X[:, -3:] @ [1.5, -0.7, 0.4]) + 0.1 * draws.normal(size=37)
@@ -97,12 +97,12 @@ def _needed(function: Callable) -> tuple[str, ...]:
 
 
 def _everything(output: Output) -> Output:
-    """Record the diagnostics too."""
+    """Record all outputs, diagnostics included."""
     return output
 
 
 def _said(output: Output) -> Output:
-    """The output without what the label of its own round may tell: the loss, and diagnostics."""
+    """The output without the loss and the diagnostics, which may depend on the round's label."""
     return output._replace(loss=None, info=None)  # type: ignore[arg-type]
 
 
@@ -111,8 +111,8 @@ def _rounds(tree: PyTree, which: np.ndarray) -> PyTree:
 
 
 @jax.jit
-def _play(learner: Learner, state: PyTree, x: jax.Array, y: jax.Array) -> tuple:
-    """The results of predict and step for one example, and the states after all ways to go on."""
+def _all_ways(learner: Learner, state: PyTree, x: jax.Array, y: jax.Array) -> tuple:
+    """The results of predict and step for one example, and the states after all possible calls."""
     code, label = take(learner.encode(state, x[None]), 0), learner._label(state, y)
     after = {"update": learner.update(state, x, y), "skip": learner.skip(state, x)}
     after["step"], output = learner.step(state, (x, y))
@@ -136,7 +136,7 @@ def _scan(learner: Learner, state: PyTree, X: np.ndarray, y: np.ndarray) -> tupl
     """A scan of step in a Python loop, so that all streams of the check share a program."""
     outputs = []
     for x, label in zip(X, y, strict=True):
-        _, output, after, _ = _play(learner, state, x, label)
+        _, output, after, _ = _all_ways(learner, state, x, label)
         state = after["step"]
         outputs.append(output)
     return state, join(outputs)
@@ -147,7 +147,7 @@ class _LearnerCheck(Check):
 
     @property
     def has_signs(self) -> bool:
-        """Whether the learner is for two classes."""
+        """True if the learner is for two classes."""
         return self.subject.task == "classification" and self.subject.num_outputs is None
 
     def other(self, label: np.ndarray) -> np.ndarray:
@@ -212,7 +212,7 @@ class _LearnerCheck(Check):
             init = jax.jit(learner.init, static_argnums=(1, 2))
             state = init.eval_shape(jax.random.key(0), num_inputs, dtype)
             for field in ("key", "round", "invalid"):
-                # only the name is looked up, as a property may have to be computed
+                # only the name is looked up, as a property may be costly
                 self.require(field in dir(state), f"its state must have the field {field}")
             self.has_abilities(state)
             given = learner.num_inputs(state), learner.dtype(state)
@@ -237,12 +237,12 @@ class _LearnerCheck(Check):
             given = output.queried.dtype
             self.require(given == np.bool_, f"the output's queried must be boolean; got {given}")
 
-    def plays(self, X: np.ndarray, y: np.ndarray) -> tuple[PyTree, PyTree, PyTree]:
-        """Predict, update, skip and step agree, and see no label early; start, end and outputs."""
+    def has_agreeing_steps(self, X: np.ndarray, y: np.ndarray) -> tuple[PyTree, PyTree, PyTree]:
+        """Check that predict, update, skip and step agree; return both end states and outputs."""
         start = state = _begin(self.subject, jax.random.key(0), X.shape[1])
         made: Any = []
         for t, (x, label) in enumerate(zip(X, y, strict=True)):
-            prediction, output, after, learned = _play(self.subject, state, x, label)
+            prediction, output, after, learned = _all_ways(self.subject, state, x, label)
             said, shown = prediction[:2], (output.prediction, output.queried)
             self.equal(said, shown, "predict must say what step says", self.tolerance)
             kind = "update" if output.queried else "skip"
@@ -255,7 +255,7 @@ class _LearnerCheck(Check):
             text = "a round of padding must leave the state as it was"
             self.equal(after["padding"], state, text)
             if t % 4 == 1:
-                blind, other, *_ = _play(self.subject, state, x, self.other(label))
+                blind, other, *_ = _all_ways(self.subject, state, x, self.other(label))
                 one, other = map(_said, (output, other))
                 text = "a prediction must not depend on the label"
                 self.equal((other, blind), (one, prediction), text)
@@ -273,12 +273,12 @@ class _LearnerCheck(Check):
             x = X[np.argmin(y)]
             # in the dtype of y, as Python numbers would need another program
             pair = np.array([0.0, -1.0])
-            one, other = (_play(self.subject, start, x, v)[2]["update"] for v in pair)
+            one, other = (_all_ways(self.subject, start, x, v)[2]["update"] for v in pair)
             self.equal(one, other, f"{text} to update")
         return start, state, outputs
 
     def knows_whether_it_learned(self, learned: dict[str, jax.Array], is_sound: bool) -> None:
-        """The second result of an update is true for a sound example and label, asked for."""
+        """An update's second result is true if example and label are sound and asked for."""
         for way, found in learned.items():
             text = f"update_code must say whether it learned a label {way}, as its second result"
             wanted = is_sound and way == "asked for"
@@ -307,20 +307,20 @@ class _LearnerCheck(Check):
         text = f"round must count refused examples too, {len(y)}; got {state.round}"
         self.require(int(state.round) == len(y), text)
         for row in (bad_inputs[0], bad_labels[0]):
-            self.knows_whether_it_learned(_play(self.subject, start, X[row], y[row])[3], False)
+            self.knows_whether_it_learned(_all_ways(self.subject, start, X[row], y[row])[3], False)
 
     def runs_in_blocks(
-        self, stream: tuple, played: tuple, block_sizes: tuple, checkpoint: bool
+        self, stream: tuple, stepped: tuple, block_sizes: tuple, checkpoint: bool
     ) -> None:
         """A run equals the scan of step at all block sizes, and continues bit for bit if cut."""
-        learner, (X, y), (start, last, by_step) = self.subject, stream, played
+        learner, (X, y), (start, last, by_step) = self.subject, stream, stepped
         ahead, cut = _scan(learner, last, X[:6], y[:6])[1], 13
         for size in block_sizes:
             go = partial(run, block_size=size, record=_everything)
             end, outputs = go(learner, start, X, y)
             text = f"a run in blocks of {size} must be the scan of step"
             self.equal(outputs, by_step, text, self.tolerance)
-            # states may differ in form; their later predictions must agree
+            # states may differ in form, but their later predictions must agree
             later = _scan(learner, end, X[:6], y[:6])[1]
             self.equal(later, ahead, f"{text}, its state too", self.tolerance)
         text = "a prediction must not depend on labels of its round and later, or not asked for"
@@ -331,7 +331,7 @@ class _LearnerCheck(Check):
             blind = go(learner, start, X, others)[1]
             upto = np.arange(len(y)) <= first
             self.equal(_rounds(_said(blind), upto), _rounds(_said(outputs), upto), text)
-            # diagnostics may tell of the label of their own round
+            # diagnostics may depend on the label of their own round
             same = upto & ~hidden
             self.equal(_rounds(blind.info, same), _rounds(outputs.info, same), text)
         if self.has_signs:
