@@ -1,4 +1,4 @@
-"""Losses L(f, y) of a prediction f: values, as kernels are, with their slopes by f.
+"""Losses L(f, y) of a prediction f, and their slopes by f. A loss is a value, as a kernel is.
 
     Squared()                   (f - y)²                                           regression
     Huber(threshold)            r² where |r| <= δ, else δ (2 |r| - δ); r = f - y   regression
@@ -10,9 +10,9 @@
 Labels of classifiers are -1 and +1. Wherever a loss is an argument, one of these with its default
 parameters may be named by a string, as in ``OGD(0.1, loss="huber")``: see :data:`LOSSES`.
 
-A loss of one's own defines ``task`` and ``value``, elementwise. Its slope is found by automatic
-differentiation; at a kink, where that has no answer or another one than is wanted, define
-``slope`` too. It then works in every rule, aggregate and learner:
+A loss of your own defines ``task`` and ``value``, elementwise. Its slope is found by automatic
+differentiation; define ``slope``, too, if that has no answer or an unwanted one, as at a kink. It
+then works in every rule, aggregate and learner:
 
 >>> from jaxmkl import pytree, updates
 >>> @pytree.dataclass
@@ -50,7 +50,7 @@ __all__ = [
 
 
 class Loss(abc.ABC):
-    """Base of all losses: frozen pytree dataclasses that say ``task`` and define :meth:`value`."""
+    """Base of all losses: frozen pytree dataclasses with a ``task`` that define :meth:`value`."""
 
     task: str
     """"regression" or "classification"; labels of the latter are -1 and +1."""
@@ -102,11 +102,11 @@ class Huber(Loss):
         r² where |r| <= δ, else δ (2 |r| - δ),    with r = f - y
 
     No label moves a first-order model further than one at distance δ does. Recursive least
-    squares descend the squared loss, whatever loss a learner is judged by.
+    squares minimise the squared loss, whatever the loss by which a learner is judged.
 
     Args:
-      threshold: δ, in units of the target. :func:`jaxmkl.wrappers.scaled_targets` makes 1 one
-        standard deviation, and says when to have it.
+      threshold: δ, in units of the target. With :func:`jaxmkl.wrappers.scaled_targets`, 1 is one
+        standard deviation; its docstring says when to use it.
 
     Raises:
       ValueError: if the threshold is not positive and finite.
@@ -254,7 +254,7 @@ LOSSES: dict[str, Loss] = {
     "logistic": Logistic(),
     "hinge": Hinge(),
 }
-"""The losses that a string stands for."""
+"""The losses that may be named by a string."""
 
 _WANTED = "a loss, as jaxmkl.losses.Huber(0.5), or one of " + ", ".join(map(repr, LOSSES))
 
@@ -266,7 +266,7 @@ def _named(value: object) -> Any:
 def loss_field(
     *, default: Any = pytree.MISSING, derived: Callable[[Any], Any] | None = None
 ) -> Any:
-    """Declare a field that holds a loss and takes a name of one, too."""
+    """Declare a field that holds a loss and also takes the name of one."""
     return pytree.part(Loss, _WANTED, default=default, read=_named, derived=derived)
 
 
@@ -274,7 +274,7 @@ def as_loss(owner: object, argument: str, value: object) -> Loss:
     """The loss that an argument is or names.
 
     Args:
-      owner, argument: what has the argument, and the argument's name, for the message.
+      owner, argument: the class or function with the argument, and its name, for the message.
       value: a loss or a name in :data:`LOSSES`.
 
     Raises:
@@ -287,7 +287,7 @@ def as_loss(owner: object, argument: str, value: object) -> Loss:
 
 
 class HasLoss:
-    """Base of classes with an attribute ``loss``, in whose subclasses it may be a name."""
+    """Base of classes with an attribute ``loss``, which subclasses may set by a name."""
 
     loss: Any
 

@@ -1,8 +1,8 @@
-"""Queries: whether the label of an example is worth asking for.
+"""Queries, which decide whether the label of an example is worth asking for.
 
 A query reads the forecast of a learner (:class:`Forecast`) before the label is known, and gives
-the example a score: the larger, the more its label is worth. The prediction carries the score, so
-that a pool of examples can be ranked by it.
+the example a score: the larger it is, the more the label is worth. The prediction carries the
+score, so a pool of examples can be ranked by it.
 
     All             asks for every label
     Disagreement    asks unless the models agree and one of the last labels was asked for
@@ -11,8 +11,7 @@ that a pool of examples can be ranked by it.
     Random          asks at random
     Rate            asks for the labels worth most, at a rate kept on any stream
 
-Every learner takes every query, except that one which needs a variance requires a learner with
-variances.
+Every learner takes every query, but :class:`Uncertainty` needs a learner with variances.
 """
 
 import abc
@@ -39,10 +38,9 @@ class Forecast(NamedTuple):
       value: the prediction, a number, or (K,) for several outputs.
       values: the values of the E models, as they are combined, (E,) or (K, E).
       weights: the weights (E,) of the models, of sum 1.
-      active: which models are active, boolean (E,); None for all.
-      variance: the variance of the prediction, of the value's shape: how unsure the learner is of
-        its own function. None if it does not know.
-      noise: the variance of the label beyond that, of the value's shape; None if it is not known.
+      active: the mask (E,) of the active models; None for all.
+      variance: the variance of the learner's function, of the value's shape; None if unknown.
+      noise: the variance of the label around it, of the value's shape; None if unknown.
       margin: for classifiers, half the distance between the likeliest class and the next, which is
         |f| for two classes; None for regression.
     """
@@ -65,15 +63,17 @@ class Query(abc.ABC):
     """Base of all queries: frozen pytree dataclasses that define :meth:`score` and :meth:`ask`."""
 
     needs_variance: bool = False
-    """Whether the query reads ``forecast.variance``."""
+    """True if the query reads ``forecast.variance``."""
+    is_random: bool = True
+    """False if :meth:`ask` needs no random numbers."""
 
     def init(self, dtype: DTypeLike = jnp.float32) -> PyTree:
         """The query's own state before the first round, a pytree with numbers of this dtype."""
         return ()
 
     def noise(self, key: jax.Array) -> PyTree:
-        """The random numbers for one example; by default a uniform one, the same in any dtype."""
-        return uniform(key, (), jnp.float32)
+        """The random numbers for one example: by default a uniform one, the same in any dtype."""
+        return uniform(key, (), jnp.float32) if self.is_random else ()
 
     @abc.abstractmethod
     def score(self, state: PyTree, forecast: Forecast) -> jax.Array:
@@ -81,7 +81,7 @@ class Query(abc.ABC):
 
     @abc.abstractmethod
     def ask(self, state: PyTree, score: jax.Array, noise: PyTree) -> jax.Array:
-        """Whether to ask, a boolean, from the score and the random numbers."""
+        """Decide by the score and the random numbers whether to ask, a boolean."""
 
     def update(
         self, state: PyTree, forecast: Forecast, asked: jax.Array, y: ArrayLike = 0.0
@@ -105,13 +105,19 @@ class Query(abc.ABC):
         return state
 
 
+class _Waiting(Query):
+    """Base of queries whose state counts in ``waiting`` the labels that have not arrived yet."""
+
+    def refuse_label(self, state: Any, refused: jax.Array) -> Any:
+        late = refused & (state.waiting > 0)
+        return state._replace(waiting=state.waiting - late.astype(jnp.int32))
+
+
 @pytree.dataclass
 class All(Query):
     """Ask for every label; all scores are 1."""
 
-    def noise(self, key: jax.Array) -> tuple:
-        """No random numbers are needed."""
-        return ()
+    is_random = False
 
     def score(self, state: tuple, forecast: Forecast) -> jax.Array:
         return jnp.ones((), forecast.value.dtype)
@@ -132,23 +138,23 @@ class DisagreementState(NamedTuple):
 
 
 @pytree.dataclass
-class Disagreement(Query):
+class Disagreement(_Waiting):
     """Ask unless the models agree; after ``max_skips`` labels skipped in a row, ask in any case.
 
-    With a_t = 1 where a label was asked for, else 0, the weights p of all models, the set V of
-    active models and the models' values f, the label of round t is skipped if and only if both
+    With a_t = 1 if the label of round t was asked for, else 0, the weights p of all models, the
+    set V of active models and the models' values f, the label of round t is skipped if and only if
 
         a_{t-1} + ... + a_{t-M} > 0                            one of the last M was asked for
         max_j Σ_{i in V} p_i (f_i - f_j)² <= tolerance         the models agree
 
-    where j runs over all models. So the first label is always asked for, when all models still
-    are 0 and agree; if M is infinite, that one alone is asked for whatever the models say. A label
-    that arrives late (:meth:`jaxmkl.Learner.ask`) counts when it is asked for; a round whose label
-    is refused, as NaN is, counts as none.
+    where j runs over all models. So the first label is always asked for, when all models are still
+    0 and agree; if M is infinite, it is the only one that is asked for in any case. A label that
+    arrives late (:meth:`jaxmkl.Learner.ask`) counts when it is asked for; a round whose label is
+    refused, as NaN is, does not count.
 
     The sum is a variance about the mean m of V under p plus Σ_V p · (f_j - m)², so one pass over
-    the models is enough. Its maximum is the score. With another ``loss`` L of numbers the distance
-    is L(f_i, f_j) between every two models, which is E² losses a round.
+    the models is enough. Its maximum is the score. With another ``loss`` L the distance is
+    L(f_i, f_j) between every two models, which takes E² losses a round.
 
     Args:
       tolerance: η_c, a number of at least 0 in squared units of the prediction.
@@ -157,19 +163,18 @@ class Disagreement(Query):
       relative: whether the tolerance is in units of the running variance of the labels learned so
         far (static): .01 then means a disagreement of a tenth of their standard deviation. The
         first two labels are asked for.
-      loss: L between the values of two models, summed over several outputs: a loss of numbers in
-        :mod:`jaxmkl.losses`, or its name. The theorems about the rule assume one with the triangle
-        inequality, as ``EpsilonInsensitive(0.0)``, the absolute loss; the squared one has none.
+      loss: a loss of numbers in :mod:`jaxmkl.losses`, or its name; it is summed over several
+        outputs. The theorems about the rule assume one with the triangle inequality, such as
+        ``EpsilonInsensitive(0.0)``, the absolute loss; the squared loss has none.
 
     Raises:
       ValueError: if a number is negative or not a number, the loss is one of classes, or the
-        tolerance is relative, which is a variance, and the loss not squared.
+        tolerance is relative and the loss is not squared.
 
     References:
       Hong and Chae, "confidence condition" (33), Algorithm 2 (the text states the criterion
       reversed), (34), (35).
 
-    >>> import jax.numpy as jnp
     >>> rule, half = Disagreement(tolerance=0.01, max_skips=1), jnp.array([0.5, 0.5])
     >>> state, forecast = rule.init(), Forecast(jnp.array(0.51), jnp.array([0.5, 0.52]), half)
     >>> for t in range(4):  # the models agree
@@ -183,16 +188,13 @@ class Disagreement(Query):
     max_skips: Number = pytree.nonnegative(default=1.0, finite=False, discrete=True)
     relative: bool = pytree.flag(default=False)
     loss: Any = loss_field(default="squared")
+    is_random = False
 
     def __post_init__(self) -> None:
         of_numbers = self.loss.task == "regression"
         pytree.require(of_numbers, self, "loss", self.loss, "a loss of regression")
         squared = not self.relative or isinstance(self.loss, Squared)
         pytree.require(squared, self, "loss", self.loss, "squared where the tolerance is relative")
-
-    def noise(self, key: jax.Array) -> tuple:
-        """No random numbers are needed."""
-        return ()
 
     def init(self, dtype: DTypeLike = jnp.float32) -> DisagreementState:
         none = jnp.zeros((), jnp.int32)
@@ -236,40 +238,29 @@ class Disagreement(Query):
             learned = optax.tree.where(asked, after, learned)
         late = asked & (state.waiting > 0)  # it was counted when it was asked for
         since = jnp.where((state.skips < 0) | late, state.skips, count_on(state.skips))
-        return DisagreementState(
-            skips=jnp.where(asked & ~late, 0, since),
-            waiting=state.waiting - late.astype(jnp.int32),
-            learned=learned,
-        )
+        waiting = state.waiting - late.astype(jnp.int32)
+        return DisagreementState(jnp.where(asked & ~late, 0, since), waiting, learned)
 
     def await_label(self, state: DisagreementState, asked: jax.Array) -> DisagreementState:
         skips, waiting = jnp.where(asked, 0, state.skips), state.waiting
         return state._replace(skips=skips, waiting=waiting + asked.astype(jnp.int32))
 
-    def refuse_label(self, state: DisagreementState, refused: jax.Array) -> DisagreementState:
-        return _awaited_no_more(state, refused)
 
+@pytree.dataclass
+class _AtRandom(Query):
+    """Ask if the score is 0 or more, else with probability h / (h - score), h up to infinity."""
 
-def _awaited_no_more(state: Any, refused: jax.Array) -> Any:
-    """The state, with its ``waiting``, after a label was refused (if ``refused``)."""
-    late = refused & (state.waiting > 0)
-    return state._replace(waiting=state.waiting - late.astype(jnp.int32))
+    h: Number = pytree.nonnegative(default=0.1, finite=False)
 
-
-def _drawn(h: Number, above: jax.Array, uniform: jax.Array) -> jax.Array:
-    """Whether a uniform number is below h / (h + above), for any h from 0 to infinity.
-
-    They are compared in the precision of the uniform number, in which it is below 1.
-    """
-    above = above.astype(uniform.dtype)
-    h = jnp.asarray(h, above.dtype)
-    positive = above > 0
-    share = jnp.where(positive, h / (h + jnp.where(positive, above, 1.0)), 1.0)
-    return uniform < jnp.where(jnp.isinf(h), 1.0, share)
+    def ask(self, state: tuple, score: jax.Array, noise: jax.Array) -> jax.Array:
+        below = -score.astype(noise.dtype)  # in this precision the uniform number is below 1
+        h = jnp.asarray(self.h, noise.dtype)
+        share = jnp.where(below > 0, h / (h + jnp.where(below > 0, below, 1.0)), 1.0)
+        return noise < jnp.where(jnp.isinf(h), 1.0, share)
 
 
 @pytree.dataclass
-class Margin(Query):
+class Margin(_AtRandom):
     """Ask with probability h / (h + |f|), whatever the variance; the score is -|f|.
 
     With several classes, half the distance between the likeliest and the next replaces |f|.
@@ -284,33 +275,25 @@ class Margin(Query):
       Cesa-Bianchi, Gentile and Zaniboni (2006), Worst-case analysis of selective sampling for
       linear classification.
 
-    >>> import jax.numpy as jnp
     >>> rule, uniform = Margin(h=0.1), jnp.array(0.4)
     >>> [bool(rule.ask((), jnp.array(-margin), uniform)) for margin in (0.0, 0.1, 0.3)]
     [True, True, False]
     """
 
-    h: Number = pytree.nonnegative(default=0.1, finite=False)
-
     def score(self, state: tuple, forecast: Forecast) -> jax.Array:
         return -_margin(forecast)
 
-    def ask(self, state: tuple, score: jax.Array, noise: jax.Array) -> jax.Array:
-        return _drawn(self.h, -score, noise)
-
 
 @pytree.dataclass
-class Uncertainty(Query):
+class Uncertainty(_AtRandom):
     """Ask if the prediction is uncertain, else at random, less often the more certain it is.
 
-        Θ = |f| - v/(4ε)        with the variance v of the prediction
-        Θ <= 0:    ask
-        else:      ask with probability h / (h + Θ)
-
-    The score is -Θ.
+        score = v/(4ε) - |f|        with the variance v of the prediction
+        score >= 0:    ask
+        else:          ask with probability h / (h - score)
 
     Args:
-      h: at least 0; larger values ask more often, 0 only if uncertain, infinity always.
+      h: at least 0: the larger, the more often it asks; 0 asks only if uncertain, infinity always.
       inertia: ε > 0, the same as the learner's if it has one.
 
     Raises:
@@ -319,13 +302,11 @@ class Uncertainty(Query):
     References:
       Kernel sampling for online multi-task classification, Theorem 2.
 
-    >>> import jax.numpy as jnp
     >>> rule, uniform = Uncertainty(h=0.1), jnp.array(0.4)
     >>> [bool(rule.ask((), jnp.array(-theta), uniform)) for theta in (-0.1, 0.1, 0.3)]
     [True, True, False]
     """
 
-    h: Number = pytree.nonnegative(default=0.1, finite=False)
     inertia: Number = pytree.positive(default=1.0)
     needs_variance = True
 
@@ -333,9 +314,6 @@ class Uncertainty(Query):
         epsilon = jnp.asarray(self.inertia, forecast.value.dtype)
         variance = jnp.sum(forecast.variance) / (4.0 * epsilon)  # type: ignore[arg-type]
         return variance - _margin(forecast)
-
-    def ask(self, state: tuple, score: jax.Array, noise: jax.Array) -> jax.Array:
-        return _drawn(self.h, -score, noise)
 
 
 @pytree.dataclass
@@ -348,7 +326,6 @@ class Random(Query):
     Raises:
       ValueError: if the rate is outside [0, 1].
 
-    >>> import jax.numpy as jnp
     >>> bool(Random(0.5).ask((), jnp.array(0.5), jnp.array(0.4)))
     True
     """
@@ -370,7 +347,7 @@ class RateState(NamedTuple):
     spread: jax.Array
     """Mean of √d, or of √v, over the rounds."""
     asked: jax.Array
-    """Labels asked for, int32; halved, as is ``passed``, when their sum reaches 2^30."""
+    """Labels asked for, int32; halved, like ``passed``, when their sum reaches 2^30."""
     passed: jax.Array
     """Labels not asked for, int32."""
     waiting: jax.Array
@@ -379,16 +356,16 @@ class RateState(NamedTuple):
     """The head start in rounds, 0 before the first round and in regression."""
 
 
-# A classifier gets the labels of 400 rounds in advance, and saves them within the first 1,000.
+# A classifier may ask for the labels of 400 rounds in advance; 1,000 rounds pay them back.
 HEAD_START, PAID_BACK = 400.0, 1000.0
 
 
 @pytree.dataclass
-class Rate(Query):
+class Rate(_Waiting):
     """Ask for a share of the labels, those worth most; the share is kept on any stream.
 
-    With the prediction f, and the weighted variance d of the models' values or, of a learner that
-    is a single model, the variance of the prediction,
+    With the prediction f, and the weighted variance d of the models' values (for a single model,
+    the variance of its prediction),
 
         classification    score = ((d + ε) / (f² + ε))⁴
         regression        score = (1 + √d / mean √d) / 2
@@ -397,27 +374,27 @@ class Rate(Query):
 
     So in regression half of the labels are drawn at random and half in proportion to the
     disagreement, as models that agree may all be wrong. A learner that knows its own variance v
-    (``prediction.epistemic``) is unsure there too, and needs no such half. With ``by="variance"``,
+    (``prediction.epistemic``) is unsure there, and needs no such half. With ``by="variance"``,
 
         classification    score = ((v + ε) / (f² + ε))⁴
         regression        score = √v / mean √v
 
-    With a tenth of the labels ``expert_mkl(banks="fixed")`` then errs less than by chance on six
-    of seven regression streams and the same on one; for classes it was not compared. The number
-    of labels asked for stays within 2 + due/40 of
+    With a tenth of the labels, ``expert_mkl(banks="fixed")`` then errs less than with random ones
+    on six of seven regression streams, and the same on one. The number asked for is within
+    2 + due/40 of
 
         due = rate · t                                  regression
         due = rate · (t + 400 (1 - t/1000)_+)           classification
 
     Beyond that, the score does not decide, and s does not change. So a classifier learns the first
-    examples, and asks less later, until t = 1,000. If labels arrive late, ask by
+    examples, and asks less often until t = 1,000. If labels arrive late, ask by
     :meth:`jaxmkl.Learner.ask`, which counts at once.
 
     Args:
       rate: the share of labels, in (0, 1].
       epsilon: ε, in squared units of the prediction.
       by: "disagreement" for d, which all learners have, or "variance" for v, of learners that know
-        it, as those with least squares (static).
+        it, such as those with least squares (static).
 
     Raises:
       ValueError: if an argument is outside its range.
@@ -437,7 +414,6 @@ class Rate(Query):
 
     @property
     def needs_variance(self) -> bool:  # type: ignore[override]
-        """Whether the labels are chosen by it."""
         return self.by == "variance"
 
     def init(self, dtype: DTypeLike = jnp.float32) -> RateState:
@@ -455,10 +431,11 @@ class Rate(Query):
         return relative if self.by == "variance" else (1.0 + relative) / 2.0
 
     def _spread(self, forecast: Forecast) -> jax.Array:
-        """The variance that the score reads, d or v."""
-        if self.by == "variance" and forecast.variance is not None:
-            return jnp.sum(forecast.variance)
-        return _spread(forecast)
+        """The variance that the score reads: d, or v, or that of a single model."""
+        p, values, variance = forecast.weights, jnp.atleast_2d(forecast.values), forecast.variance
+        if variance is not None and (self.by == "variance" or len(p) == 1):
+            return jnp.sum(variance)
+        return jnp.sum(p * _distances(p, jnp.where(p[None] > 0, values, 0.0)))
 
     def ask(self, state: RateState, score: jax.Array, noise: jax.Array) -> jax.Array:
         rate = jnp.asarray(self.rate, noise.dtype)
@@ -482,16 +459,13 @@ class Rate(Query):
         asks = asked.astype(dtype)
         rounds, (wanting, slack) = self._rounds(state, dtype), self._wanting(state, dtype)
         rate = jnp.where(rounds < PAID_BACK, 1.0 - state.lead / PAID_BACK, 1.0) * self.rate
-        # if the bound decides, the threshold learns nothing
+        # if the bound decides, the threshold stays
         excess = jnp.where(jnp.abs(wanting) < slack, asks - rate.astype(dtype), 0.0)
-        many = state.asked + state.passed >= 2**30
-        before, passed = (
-            jnp.where(many, count // 2, count) for count in (state.asked, state.passed)
-        )
+        halved = (state.asked + state.passed >= 2**30).astype(jnp.int32)
         return state._replace(
             threshold=state.threshold + excess / jnp.sqrt(1.0 + rounds / 100.0),
-            asked=before + number,
-            passed=passed + 1 - number,
+            asked=(state.asked >> halved) + number,
+            passed=(state.passed >> halved) + 1 - number,
         )
 
     def update(
@@ -502,26 +476,13 @@ class Rate(Query):
         after = optax.tree.where(late, state._replace(waiting=state.waiting - 1), now)
         spread = jnp.sqrt(self._spread(forecast)).astype(state.spread.dtype)
         step = (spread - state.spread) / jnp.maximum(self._rounds(after, spread.dtype), 1.0)
-        lead = 0.0 if forecast.margin is None else HEAD_START
-        return after._replace(
-            spread=state.spread + jnp.where(jnp.isfinite(spread), step, 0.0),
-            lead=jnp.full_like(state.lead, lead),
-        )
+        spread = state.spread + jnp.where(jnp.isfinite(spread), step, 0.0)
+        lead = jnp.full_like(state.lead, 0.0 if forecast.margin is None else HEAD_START)
+        return after._replace(spread=spread, lead=lead)
 
     def await_label(self, state: RateState, asked: jax.Array) -> RateState:
         after = self._counted(state, asked)._replace(waiting=state.waiting + 1)
         return optax.tree.where(asked, after, state)
-
-    def refuse_label(self, state: RateState, refused: jax.Array) -> RateState:
-        return _awaited_no_more(state, refused)
-
-
-def _spread(forecast: Forecast) -> jax.Array:
-    """The weighted variance of the models' values, or of one model its own variance."""
-    if forecast.variance is not None and len(forecast.weights) == 1:
-        return jnp.sum(forecast.variance)
-    p, values = forecast.weights, jnp.atleast_2d(forecast.values)
-    return jnp.sum(p * _distances(p, jnp.where(p[None] > 0, values, 0.0)))
 
 
 def _distances(p: jax.Array, values: jax.Array) -> jax.Array:

@@ -1,4 +1,4 @@
-"""Selection: which of the models are active, and which learn.
+"""Selections, which decide for each round which models are active, and which learn.
 
     All                        all are active, all learn
     AdaptiveKernelSelection    a subset, drawn by weight after each label, is active; all learn
@@ -45,8 +45,8 @@ class Select:
     ) -> jax.Array | None:
         """Mask (E,) of the models that a round's prediction combines; None for all.
 
-        By default these are the active ones. Only a selection that is ``random`` is asked;
-        ``chance`` are the round's uniform numbers (E,), by which models are also drawn to learn.
+        By default these are the active ones. It is called only if the selection is ``random``;
+        ``chance`` are the round's uniform numbers (E,), which also draw the models to learn.
         """
         return self.active(state)
 
@@ -79,17 +79,16 @@ class AdaptiveKernelSelection(Select):
 
     With p the Hedge weights of P models and K = #{i : p_i / max p > threshold}, the paper tosses
     each model into J = γK different bins out of N = γP, γ = min(C(P, K)/P, 2), and draws a bin
-    with probability proportional to the weights in it. Here no bin is filled, as a subset with the
-    same law is drawn directly in O(P): one model i with probability p_i, which is the model that
-    the bin was drawn by; every other one lies in its bin, independently, with probability
-    J/N = K/P. Before the first label all models are active.
+    with probability proportional to the weights in it. Here no bin is filled: a subset with the
+    same law is drawn directly in O(P). One model i is drawn with probability p_i; every other
+    model lies in the same bin, independently, with probability J/N = K/P. Before the first label
+    all models are active.
 
-    So K is the mean number of models in a bin, and not the size of a subset, which is
-    1 + (P - 1) K/P in the mean. If one weight stands out, K = 1: then γ = 1, and each model lies
-    in one of P bins. The subset is a model i drawn by p and those that fell into its bin, each
-    with probability 1/P; i stays alone with probability (1 - 1/P)^(P - 1). Of 17 models 1.94 are
-    active in the mean, and one alone in 38 % of the rounds. If K = P, there is one bin, and all
-    are active.
+    So K is the mean number of models in a bin, and not the size of a subset, whose mean is
+    1 + (P - 1) K/P. If one weight stands out, K = 1: then γ = 1, and each model lies in one of P
+    bins. The subset is a model i drawn by p and the models in its bin, each with probability 1/P;
+    i stays alone with probability (1 - 1/P)^(P - 1). Of 17 models, 1.94 are active on average, and
+    one alone in 38 % of the rounds. If K = P, there is one bin, and all models are active.
 
     Args:
       threshold: δ in [0, 1], otherwise a ``ValueError`` is raised: K counts the models whose
@@ -137,23 +136,23 @@ class AdaptiveKernelSelection(Select):
 
 @pytree.dataclass
 class Sampled(Select):
-    """In each round a model is drawn with probability p = (1 - δ) w / max w + δ.
+    """In each round, each model is drawn with probability p = (1 - δ) w / max w + δ.
 
-    The drawn models learn, or make the prediction, or both, by one draw a round. With perceptrons
-    and a vote by Hedge these are the variants of OMKC; DD is :class:`All`.
+    The drawn models learn, or make the prediction, or both, by one draw per round. With
+    perceptrons and a vote by Hedge these are the variants of OMKC; DD is :class:`All`.
 
                          all are combined             those drawn are combined
         all learn        DD                           DS, sampled="combination"
         those drawn      SD, sampled="update"         SS, sampled="both"
 
-    The model of the largest weight has p = 1, so there always is a prediction. Weights of the
+    The model of the largest weight has p = 1, so there is always a prediction. Weights of the
     combined models are renormalised.
 
     Args:
       smoothing: δ in [0, 1], otherwise a ``ValueError`` is raised.
       judge_sampled: whether only models that were drawn to learn are discounted, as in OMKC(SD);
-        without effect where all learn (static).
-      sampled: for what models are drawn, "update", "combination" or "both" (static).
+        without effect if all learn (static).
+      sampled: the purpose of the draw, "update", "combination" or "both" (static).
 
     References:
       Lu, Hoi, Sahoo and Zhao, Budget online multiple kernel learning, Algorithm 1; Hoi, Jin, Zhao
@@ -176,7 +175,7 @@ class Sampled(Select):
     ) -> jax.Array | None:
         if self.sampled == "update":
             return None
-        # where p = 1 is rounded down, the model of the largest weight takes part all the same
+        # if p = 1 is rounded down, the model of the largest weight still takes part
         return (chance < self._drawn_with(log_weights)) | (log_weights >= jnp.max(log_weights))
 
     def probabilities(self, state: tuple, log_weights: jax.Array) -> jax.Array | None:

@@ -106,7 +106,7 @@ def hong_chae() -> Gaussian:
 def two_decades() -> Gaussian:
     """The 8 Gaussians of ``expert_mkl``, with b from .25 to 30, evenly spaced in logarithm.
 
-    Under a mixture, few bandwidths with many features each err less than many with few features.
+    In a mixture, few bandwidths with many features each err less than many with few features.
 
     >>> two_decades().bandwidth[[0, 7]]
     array([ 0.25, 30.  ])

@@ -1,4 +1,4 @@
-"""How well kernels fit labels, and a bandwidth to start from."""
+"""The alignment of kernels with labels, and a bandwidth to start from."""
 
 import jax
 import jax.numpy as jnp
@@ -55,7 +55,7 @@ def median_distance(X: ArrayLike, most: int = 1000) -> float:
 
     Args:
       X: at least two rows, finite.
-      most: the largest number of rows used; of more rows, so many evenly spaced ones are taken.
+      most: the largest number of rows used; of more rows, that many evenly spaced ones are taken.
 
     Raises:
       ValueError: if the shape does not fit, or all rows are the same.
@@ -68,7 +68,7 @@ def median_distance(X: ArrayLike, most: int = 1000) -> float:
         raise ValueError(f"median_distance: X must have shape (n, D), n >= 2; got {X.shape}")
     rows = X[np.unique(np.linspace(0, len(X) - 1, min(most, len(X))).round().astype(int))]
     rows = rows if rows.dtype.kind == "f" else rows.astype(float)
-    # by a power of two, which rounds nothing: squares neither vanish nor overflow
+    # divided by a power of two, which rounds nothing, so that squares neither vanish nor overflow
     exponent = int(np.frexp(np.abs(rows).max(initial=0))[1])
     rows = jnp.asarray(np.ldexp(rows, -exponent))
     squares = np.asarray(pairwise_products(rows, rows).squared_distance)

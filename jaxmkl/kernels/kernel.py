@@ -17,7 +17,7 @@ from jaxmkl.kernels.products import Products, pairwise_products
 
 Columns = int | Sequence[int] | np.ndarray
 
-# Error messages ask for this where kernels are wanted and something else is given, as a list.
+# Error messages ask for this if something else than kernels is given, such as a list.
 SEVERAL = "a kernel, as jaxmkl.Gaussian([0.5, 2.0]), or several in one jaxmkl.KernelDictionary"
 
 
@@ -53,21 +53,20 @@ class Kernel(abc.ABC):
     ``codes`` is given :class:`jaxmkl.kernels.Products`: ``inner`` and ``squared_distance`` (n, m),
     ``X`` (n, D) and ``Y`` (m, D), always all four. It returns (P, n, m) in their dtype, where
 
-    - code i, j depends on row i of X and row j of Y alone: n and m are any numbers, as the library
-      asks for Gram matrices, for single columns and for k(x, x);
-    - a kernel that ``exponential`` marks has the exponent u of exp(-u) as its code, so that values
-      too small for their dtype lose nothing; any other has its value k (the default);
+    - code i, j depends on row i of X and row j of Y alone: n and m are any numbers, because the
+      library asks for Gram matrices, for single columns and for k(x, x);
+    - the code of a kernel that ``exponential`` marks is the exponent u of exp(-u), so that values
+      too small for their dtype lose nothing; the code of any other is its value k (the default);
     - parameters are fields that are traced: use ``jnp`` and no ``if`` on their values; fields that
       change shapes are ``pytree.static()``;
     - values are symmetric and positive semidefinite; derivatives are finite where X = Y.
 
-    The other methods follow from these two. A kernel that can do better may define
-    ``column_codes`` (codes of one kernel a column) and ``families`` (parts of a stack that share
-    their work); one with k(x, x) = 1, ``unit``, so that classifiers that run away are noticed; one
-    whose parameters require some number of inputs, ``require_inputs``; one that is
-    shift-invariant, ``spectral_scale`` and ``frequencies``, for random features. Combinations by
-    ``+``, ``*``, ``on`` and :class:`jaxmkl.kernels.KernelDictionary` call these methods of their
-    parts.
+    The other methods follow from these two. To save work, a kernel may define ``column_codes``
+    (codes of one kernel per column) and ``families`` (parts of a stack that share their work). One
+    with k(x, x) = 1 may define ``unit``, so that diverging classifiers are noticed; one whose
+    parameters require some number of inputs, ``require_inputs``; and one that is shift-invariant,
+    ``spectral_scale`` and ``frequencies``, for random features. Combinations by ``+``, ``*``,
+    ``on`` and :class:`jaxmkl.kernels.KernelDictionary` call these methods of their parts.
     """
 
     __array_ufunc__ = None  # NumPy scalars leave their product to the kernel
@@ -79,20 +78,20 @@ class Kernel(abc.ABC):
 
     @property
     def exponential(self) -> tuple[bool, ...]:
-        """For each of the P kernels: whether it is exp(-u) and its code is u."""
+        """For each of the P kernels, True if it is exp(-u) and its code is u."""
         return (False,) * self.num_kernels
 
     @property
     def unit(self) -> tuple[bool, ...]:
-        """For each of the P kernels: whether it is known that k(x, x) = 1 for all x.
+        """For each of the P kernels, True if k(x, x) = 1 for all x is known.
 
-        By default of those with a known spectrum, as Fourier features are those of such a kernel.
+        By default it is known of kernels with a known spectrum, as these have Fourier features.
         """
         return (not self.without_spectrum,) * self.num_kernels
 
     @property
     def families(self) -> tuple["Kernel", ...]:
-        """The kernels as parts, in order; work common to the kernels of a part is done once."""
+        """The kernels in parts, in order; work common to the kernels of a part is done once."""
         return (self,)
 
     @property
@@ -103,15 +102,15 @@ class Kernel(abc.ABC):
 
     @property
     def num_spectra(self) -> int:
-        """Number Q of spectra that frequencies are drawn from: P, but more for a product."""
+        """Number Q of spectra from which frequencies are drawn: P, or more for a product."""
         return self.num_kernels
 
     @abc.abstractmethod
     def codes(self, products: Products) -> jax.Array:
-        """Codes (P, n, m): u for kernels that are exp(-u), values for the others."""
+        """Codes (P, n, m): exponents u of kernels exp(-u), and values of the others."""
 
     def column_codes(self, products: Products, index: jax.Array) -> jax.Array:
-        """Codes (n, m) of one kernel a column: column j has those of the kernel ``index[j]``."""
+        """Codes (n, m) of one kernel per column: column j has those of the kernel ``index[j]``."""
         return jnp.take_along_axis(self.codes(products), index[None, None, :], axis=0)[0]
 
     def evaluate(self, products: Products) -> jax.Array:
@@ -168,7 +167,7 @@ class Kernel(abc.ABC):
 
 
 def kernels_in(tree: PyTree) -> list[Kernel]:
-    """The outermost kernels of a tree, without the parts they are made of."""
+    """The outermost kernels of a tree, without their parts."""
     leaves = jax.tree.leaves(tree, is_leaf=lambda value: isinstance(value, Kernel))
     return [leaf for leaf in leaves if isinstance(leaf, Kernel)]
 
@@ -225,8 +224,8 @@ class Sum(_Combined):
 class Product(WithSpectraOfParts, _Combined):
     """The products k k' of two or more ``kernels``, each with P kernels or with one.
 
-    If all factors are exp(-u), so is the product: exponents add. Its frequencies are sums of
-    independent frequencies of its factors, as k k' is the mean of cos((v + v')·(x - x')).
+    If all factors are exp(-u), so is the product, and exponents add up. Its frequencies are sums
+    of independent frequencies of its factors, as k k' is the mean of cos((v + v')·(x - x')).
     """
 
     @property
@@ -241,7 +240,7 @@ class Product(WithSpectraOfParts, _Combined):
 
     @property
     def families(self) -> tuple[Kernel, ...]:
-        """Products of the factors' families, if these are of the same sizes."""
+        """Products of the factors' families, if these have the same sizes."""
         families = [kernel.families for kernel in self.kernels]
         sizes = {tuple(family.num_kernels for family in one) for one in families}
         return tuple(map(Product, zip(*families, strict=True))) if len(sizes) == 1 else (self,)
@@ -307,7 +306,7 @@ def _as_columns(owner: object, name: str, value: Columns) -> tuple[int, ...]:
 class OnColumns(Kernel):
     """A ``kernel`` on some ``columns`` of the inputs (static); made by :meth:`Kernel.on`.
 
-    Parameters for each input, as bandwidths (P, D), follow the order of the columns.
+    Parameters for each input, such as bandwidths (P, D), follow the order of the columns.
 
     Raises:
       ValueError: if ``kernel`` is not a kernel, or the columns are not distinct whole numbers.

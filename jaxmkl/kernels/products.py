@@ -18,7 +18,7 @@ _dot = partial(jnp.dot, precision=jax.lax.Precision.HIGHEST)
 
 
 class Products(NamedTuple):
-    """The two matrices that kernels are evaluated from, and the rows behind them."""
+    """The two matrices from which kernels are evaluated, and the rows behind them."""
 
     inner: jax.Array  # inner products x·y (n, m)
     squared_distance: jax.Array  # |x - y|² (n, m)
@@ -50,8 +50,8 @@ def pairwise_products(X: jax.Array, Y: jax.Array, *, used_once: bool = False) ->
     The expansion |x|² + |y|² - 2 x·y of a distance is one matrix product, but in float32 it cannot
     tell near duplicates of large norm apart, as narrow kernels must. So with up to 32 inputs,
     differences are squared and summed. With more, the expansion is used if it is exact (whole
-    numbers of moderate size) or no distance is small against the norms; otherwise differences.
-    With ``used_once`` every use of the distances may compute them again: faster if there is one.
+    numbers of moderate size) or no distance is small compared with the norms; else differences.
+    With ``used_once``, every use computes the distances again, which is faster for a single use.
 
     >>> pairwise_products(jnp.array([[3.0, 4.0]]), jnp.zeros((1, 2))).squared_distance
     Array([[25.]], dtype=float32)
@@ -64,7 +64,7 @@ def pairwise_products(X: jax.Array, Y: jax.Array, *, used_once: bool = False) ->
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _squared_distances(used_once: bool, X: jax.Array, Y: jax.Array) -> jax.Array:
     if X.shape[1] <= _INPUTS_AT_ONCE and used_once:
-        # one term after the other: XLA fuses this with the operations that follow
+        # one term after the other, which XLA fuses with the operations that follow
         columns = zip(X.T, Y.T, strict=True)
         return reduce(jnp.add, ((x[:, None] - y[None, :]) ** 2 for x, y in columns))
     if X.shape[1] <= _INPUTS_AT_ONCE:
@@ -73,7 +73,7 @@ def _squared_distances(used_once: bool, X: jax.Array, Y: jax.Array) -> jax.Array
     total = norms[0][:, None] + norms[1][None, :]
     expanded = jnp.maximum(total - 2.0 * _dot(X, Y.T), 0.0)
     whole = jnp.all(jnp.round(X) == X) & jnp.all(jnp.round(Y) == Y)
-    # squares and products of whole numbers are whole: exact as long as the mantissa holds them
+    # squares and products of whole numbers are whole, and exact as long as the mantissa holds them
     exact = whole & (jnp.max(norms[0]) + jnp.max(norms[1]) < 0.5 / jnp.finfo(X.dtype).eps)
     doubtful = ~exact & jnp.any(expanded < _CLOSE * total)
 
@@ -82,7 +82,7 @@ def _squared_distances(used_once: bool, X: jax.Array, Y: jax.Array) -> jax.Array
         zero = turn.astype(X.dtype)
         return _summed_differences(X + zero, Y + zero)
 
-    # a loop of no turn or one: under vmap it turns only if one of the runs needs it
+    # a loop of at most one turn: under vmap it turns only if one of the runs needs it
     return jax.lax.fori_loop(0, doubtful.astype(jnp.int32), again, expanded)
 
 

@@ -1,14 +1,14 @@
 """Numbers that may be too small for their dtype, kept as a mantissa and an exponent.
 
 Between distant points a narrow Gaussian is smaller than the smallest float32, and yet the sign of
-a sum of such values decides what a perceptron does; in double precision they count down to
+a sum of such values decides the step of a perceptron; in double precision they count down to
 4.9e-324. So a kernel exp(-u) is represented by its exponent u, and a sum of such values by
 m exp(-u), with u the smallest exponent in the sum. Terms with u > 745.13 are zero in every
 precision; a sum too small for its dtype becomes the smallest number of its sign. Without this,
 float32 runs keep up to 15 % more supports than float64 ones.
 
 Kernels return *codes*: exponents u if they are exp(-u), and values otherwise. The static tuple
-``exponential`` marks the kernels, along an ``axis`` of the codes, whose codes are exponents.
+``exponential`` marks the kernels whose codes are exponents, along an ``axis`` of the codes.
 """
 
 from collections.abc import Callable
@@ -32,11 +32,11 @@ class Scaled:
 
     Args:
       mantissa: m, or None if all are 1.
-      exponent: u, or None if all are 0: then these are plain numbers. Only one of both is None.
+      exponent: u, or None if all are 0, for plain numbers. At most one of both is None.
 
     >>> far = Scaled(None, jnp.array([800.0, 500.0, 501.0]))  # all of them 0 in float32
     >>> total = far.weighted_sum(jnp.array([9.0, 1.0, -2.0]))
-    >>> total.mantissa, total.exponent  # 1 - 2/e; the first vanishes in float64 too
+    >>> total.mantissa, total.exponent  # 1 - 2/e; the first vanishes in float64, too
     (Array(0.2642..., dtype=float32), Array(500., dtype=float32))
     >>> (far * far).exponent
     Array([1600., 1000., 1002.], dtype=float32)
@@ -62,8 +62,8 @@ class Scaled:
         """Plain numbers m exp(exponent - u), or m where u is below ``exponent``."""
         if self.exponent is None:
             return self.mantissa
-        # At most 0, so exp cannot overflow. The derivative of a minimum would be halved where
-        # both are equal, as they are at the smallest exponent of a sum.
+        # At most 0, so exp cannot overflow. Not by a minimum: its derivative is halved where both
+        # are equal, as they are at the smallest exponent of a sum.
         difference = exponent - self.exponent
         difference = jnp.where(difference <= 0, difference, 0.0)
         decaying = jnp.where(self.exponent > VANISHED, 0.0, jnp.exp(difference))
@@ -114,14 +114,14 @@ class Scaled:
 
 
 def is_there(exponent: jax.Array) -> jax.Array:
-    """Whether exp(-u) is more than 0 in double precision."""
+    """Tell if exp(-u) is more than 0 in double precision."""
     return exponent <= VANISHED
 
 
 def _unless_none(
     combine: Callable[[jax.Array, jax.Array], jax.Array], a: jax.Array | None, b: jax.Array | None
 ) -> jax.Array | None:
-    """``combine(a, b)``, where None stands for numbers that leave the other one as it is."""
+    """``combine(a, b)``, where None stands for the neutral element: the other one is returned."""
     if a is None:
         return b
     return a if b is None else combine(a, b)
@@ -144,7 +144,7 @@ def of_each_kind(
     values: Callable[[], jax.Array],
     axis: int = 0,
 ) -> jax.Array:
-    """Codes of kernels, from ``exponents()`` if they are exp(-u), and else from ``values()``."""
+    """Codes of kernels: from ``exponents()`` if they are exp(-u), else from ``values()``."""
     if all(exponential):
         return exponents()
     if not any(exponential):

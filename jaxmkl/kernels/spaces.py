@@ -1,7 +1,7 @@
 """Spaces of kernels, in which a learner moves by gradient steps while it learns.
 
-Steps are taken in coordinates that suit a space, as a Gaussian's precision γ = 1 / (2 b²) or the
-logarithms of parameters, by an optimizer (:mod:`jaxmkl.optimizers`).
+An optimizer (:mod:`jaxmkl.optimizers`) takes steps in coordinates that suit the space, such as a
+Gaussian's precision γ = 1 / (2 b²), or the logarithms of parameters.
 
 References:
   Zhang and Liao (2020), Hypothesis sketching for online kernel selection in continuous kernel
@@ -35,7 +35,7 @@ class KernelSpace(abc.ABC):
 
     @property
     def unit(self) -> bool:
-        """Whether it is known that all of its kernels have k(x, x) = 1."""
+        """True if all of its kernels are known to have k(x, x) = 1."""
         return False
 
     @abc.abstractmethod
@@ -52,7 +52,7 @@ class KernelSpace(abc.ABC):
 
     @abc.abstractmethod
     def parameters(self, coordinates: PyTree) -> PyTree:
-        """The kernel's parameters in the usual units, as bandwidths."""
+        """The kernel's parameters in the usual units, such as bandwidths."""
 
     def draw_start(self, key: jax.Array, num_inputs: int, dtype: DTypeLike) -> PyTree:
         """Coordinates of a start, drawn uniformly."""
@@ -67,8 +67,8 @@ class GaussianWidths(KernelSpace):
     Args:
       lower, upper: smallest and largest bandwidth, by default 2^-6.5 and 2^5.5 (Zhang and Liao,
         2020).
-      start: bandwidths, one of which is drawn as the first for all inputs; by default the seven
-        widest of the paper's 25, 2^2.5, 2^3, ..., 2^5.5.
+      start: bandwidths, one of which is drawn to start with, for all inputs; by default the seven
+        widest of the paper's 25: 2^2.5, 2^3, ..., 2^5.5.
       per_input: whether every input has a bandwidth of its own (static).
       coordinate: the quantity that gradient steps change, "precision", γ = 1 / (2 b²), or
         "bandwidth" (static).
@@ -130,11 +130,11 @@ class GaussianWidths(KernelSpace):
 class KernelBox(KernelSpace):
     """All kernels whose parameters lie between those of two kernels of one kind.
 
-    Coordinates are a tree like the kernel, which holds the logarithms of its parameters.
+    Coordinates are a tree like the kernel, with the logarithms of its parameters.
 
     Args:
-      start: one kernel, or a stack from which one is drawn. A kernel of many parts, as
-        :class:`jaxmkl.kernels.WeightedSum`, is one.
+      start: one kernel, or a stack from which one is drawn. A kernel of many parts, such as
+        :class:`jaxmkl.kernels.WeightedSum`, is one kernel.
       lower, upper: kernels of the same kind with the smallest and the largest parameters.
 
     Raises:
@@ -204,7 +204,7 @@ class KernelBox(KernelSpace):
 
 
 def _holds(relation: Callable[..., ArrayLike], *trees: PyTree) -> bool:
-    """Whether the relation holds between all leaves; tracers pass."""
+    """Tell if the relation holds between all leaves; tracers pass."""
     leaves = zip(*map(jax.tree.leaves, trees), strict=True)
     known = (each for each in leaves if not any(isinstance(a, jax.core.Tracer) for a in each))
     return all(np.all(relation(*map(np.asarray, each))) for each in known)

@@ -1,9 +1,9 @@
 """Kernels that are functions of the distance: Gaussian, Laplacian, Cauchy, a base for others.
 
 Their spectral densities (Rahimi and Recht, 2007) are scale mixtures of Gaussians: a frequency is
-``s g / b`` with g ~ N(0, I), b the bandwidth and a random scale s that is 1 (Gaussian), 1/|u| with
-u ~ N(0, 1) (Laplacian: frequencies are multivariate Cauchy) or sqrt(2 e) with e ~ Exp(1) (Cauchy:
-multivariate Laplace).
+``s g / b`` with g ~ N(0, I), the bandwidth b and a random scale s. It is 1 for a Gaussian; 1/|u|
+with u ~ N(0, 1) for a Laplacian, whose frequencies are multivariate Cauchy; and sqrt(2 e) with
+e ~ Exp(1) for a Cauchy kernel, whose frequencies are multivariate Laplace.
 """
 
 import abc
@@ -24,7 +24,7 @@ from jaxmkl.kernels.products import Products
 class Stacked(Kernel):
     """Base of kernels of one family that differ in parameters: numbers, or arrays (P,)."""
 
-    profile_is_exponent = False  # whether the profile is the exponent v of a kernel exp(-v)
+    profile_is_exponent = False  # True if the profile is the exponent v of a kernel exp(-v)
     _per_input: tuple[str, ...] = ()  # parameters that may be (P, D), one for each of the inputs
 
     def __post_init__(self) -> None:
@@ -83,9 +83,9 @@ class Stationary(Stacked):
 
     A subclass defines ``profile(u)``, the kernel's values for u = r² / b², elementwise; further
     parameters broadcast with u there. With ``profile_is_exponent = True`` the profile is v, and
-    the kernel exp(-v): then values too small for their dtype lose nothing. With ``smooth = True``
-    the profile is differentiated where points coincide as it is; otherwise the derivative by the
-    distance is taken as zero there, so that square roots are allowed.
+    the kernel exp(-v), so values too small for their dtype lose nothing. Where points coincide,
+    the derivative by the distance is taken to be zero, so that the profile may have square roots;
+    with ``smooth = True`` the profile is differentiated there as it is.
 
     Args:
       bandwidth: b: a number, an array (P,), or (P, D), one for each input, and then
@@ -120,7 +120,7 @@ class Stationary(Stacked):
         profile = partial(super()._profile_of, index=index)
         if self.smooth:
             return profile(u)
-        # where u is 0, the profile of a constant: the derivative of a root is infinite there
+        # where u is 0, take the profile of a constant: the derivative of a root is infinite there
         apart = u > 0
         zero = profile(jnp.zeros((1,) * u.ndim, u.dtype))
         return jnp.where(apart, profile(jnp.where(apart, u, 1.0)), zero)
