@@ -1,4 +1,4 @@
-"""Saving a learner with its state, to continue from there bit for bit.
+"""Checkpoints of a learner and its state, from which runs continue bit for bit.
 
 A checkpoint is one npz file: the arrays of the learner and its state, and a header in JSON that
 describes the learner in full (classes, static fields, numbers). It holds no code and no pickles.
@@ -70,12 +70,12 @@ def _rebuild(description: Any, arrays: dict[str, np.ndarray]) -> Any:
 
 
 def _nonfinite(array: np.ndarray) -> bool:
-    """Whether any number of the array is infinite or NaN."""
+    """Tell if any number of the array is infinite or NaN."""
     return array.dtype.kind == "f" and not np.isfinite(array).all()
 
 
 def _on_device(name: str, array: np.ndarray) -> jax.Array:
-    """The array in JAX; raise if its dtype would have to change."""
+    """The array in JAX; raise an error if its dtype would have to change."""
     text = "switch double precision on first (jax.config.update('jax_enable_x64', True))"
     good = jax.dtypes.canonicalize_dtype(array.dtype) == array.dtype
     refuse_unless(good, f"load: {name} is in {array.dtype}; {text}")
@@ -93,7 +93,7 @@ def save(
     If the learner or its state lie on devices of several processes (``jax.distributed``), all of
     these must call this function: the arrays are gathered, the first process writes the file, and
     all continue once it is complete. :func:`load` returns the whole state to each process that can
-    read the file; ``mesh`` of a driver distributes it again.
+    read the file, and the argument ``mesh`` of a driver distributes it again.
 
     Args:
       path: the file to write, usually named ``*.npz``.
@@ -103,7 +103,7 @@ def save(
       extra: a JSON value to be kept beside them (see :func:`load_extra`).
 
     Raises:
-      ValueError: if the learner is not of this kind, the state belongs to another one, or the
+      ValueError: if the learner is not of this kind, the state belongs to another learner, or the
         arguments are in another order.
       OSError: if the file cannot be written; with several processes, in each of them.
 
@@ -124,10 +124,10 @@ def save_beside(
     extra: PyTree,
     keep: bool = False,
 ) -> None:
-    """Do as :func:`save`; with ``keep`` the old file is kept as ``path`` + ``.before``."""
+    """Save as :func:`save` does; with ``keep`` the old file is kept as ``path`` + ``.before``."""
     wanted = "a file's name: the order is save(path, learner, state)"
     pytree.require(isinstance(path, str | os.PathLike), "save", "path", type(path), wanted)
-    arrays = packed(learner, state, extra)
+    arrays = arrays_to_save(learner, state, extra)
 
     def write() -> None:
         with written_whole(path, keep) as file:
@@ -139,7 +139,7 @@ def save_beside(
         write()
 
 
-def packed(learner: Learner, state: PyTree, extra: PyTree = None) -> dict[str, np.ndarray]:
+def arrays_to_save(learner: Learner, state: PyTree, extra: PyTree = None) -> dict[str, np.ndarray]:
     """The arrays of a checkpoint by their names, as :func:`save` writes them."""
     require_learner("save", learner)
     arrays: dict[str, np.ndarray] = {}
@@ -159,7 +159,7 @@ def packed(learner: Learner, state: PyTree, extra: PyTree = None) -> dict[str, n
         refuse_unless(array.dtype.kind != "V", text)
     header = {"format": _FORMAT, "version": _VERSION, "learner": description}
     header |= dict(zip(_KIND, kind, strict=True)) | {"keys": keys}
-    # arrays that may hold NaN or infinity, as the range of labels does before the first one
+    # arrays that may hold NaN or infinity, such as the range of labels before the first one
     header |= {"extra": extra, "nonfinite": sorted(n for n in leaves if _nonfinite(arrays[n]))}
     return {_HEADER: np.frombuffer(json.dumps(header).encode(), np.uint8)} | arrays
 
@@ -174,14 +174,14 @@ def arrays_of(tree: PyTree) -> dict[str, np.ndarray]:
 
 
 def tree_of(arrays: Mapping[str, np.ndarray], like: PyTree) -> Any:
-    """The tree that :func:`arrays_of` was given.
+    """The tree whose arrays :func:`arrays_of` returned.
 
     Args:
-      arrays: what that function returned.
+      arrays: the result of that function.
       like: a tree of the same structure and shapes.
 
     Raises:
-      ValueError: the tree was another one.
+      ValueError: the tree was of another structure.
 
     >>> tree_of(arrays_of({"rows": 3, "mean": 0.5}), like={"rows": 0, "mean": 0.0})
     {'mean': 0.5, 'rows': 3}
@@ -202,8 +202,8 @@ def load(path: str | os.PathLike[str], *, like: Learner | None = None) -> tuple[
 
     Args:
       path: the file.
-      like: a learner that the one in the checkpoint must equal in everything but the values of its
-        numbers: in classes, static fields and shapes.
+      like: a learner that the one in the checkpoint must equal in classes, static fields and
+        shapes; only the values of numbers may differ.
 
     Returns:
       The learner and its state, bit for bit as they were saved.
@@ -211,9 +211,9 @@ def load(path: str | os.PathLike[str], *, like: Learner | None = None) -> tuple[
     Raises:
       FileNotFoundError: if there is no such file.
       ValueError: if the file is not a checkpoint, is damaged or of another version, if the learner
-        differs from ``like``, or if the state needs x64, which JAX has switched off.
-      Exception: that of JAX if it has no device or the device fails, a ``MemoryError`` if memory
-        is too small for the arrays; a note names the file.
+        differs from ``like``, or if the state needs x64, which JAX has not enabled.
+      Exception: the error of JAX if it has no device or the device fails, or a ``MemoryError`` if
+        memory is too small for the arrays; a note names the file.
     """
     return load_extra(path, like=like)[:2]
 
@@ -221,7 +221,7 @@ def load(path: str | os.PathLike[str], *, like: Learner | None = None) -> tuple[
 def load_extra(
     path: str | os.PathLike[str], *, like: Learner | None = None
 ) -> tuple[Learner, PyTree, PyTree]:
-    """Do as :func:`load`, and return also the ``extra`` that was saved, None if there was none.
+    """Read as :func:`load` does, and also return the ``extra`` that was saved, or None.
 
     >>> import jaxmkl, tempfile
     >>> learner = jaxmkl.raker()
@@ -231,15 +231,15 @@ def load_extra(
     ...     load_extra(f"{folder}/it.npz")[2]
     {'columns': ['a', 'b']}
     """
-    name = os.fspath(path)  # which refuses the number of an open file
+    name = os.fspath(path)  # refuses the number of an open file
     with open(name, "rb") as file:
-        return unpacked(file, name, like)
+        return read_saved(file, name, like)
 
 
-def unpacked(
+def read_saved(
     file: BinaryIO, name: str, like: Learner | None = None
 ) -> tuple[Learner, PyTree, PyTree]:
-    """Do as :func:`load_extra` with an open, seekable file."""
+    """Read an open, seekable file as :func:`load_extra` does."""
     try:
         archive = Archive(file)
         arrays = {key: archive.read(key) for key in archive.keys}
@@ -266,7 +266,7 @@ def unpacked(
 
 
 def _pass_failures(error: Exception, name: str) -> None:
-    """Raise again an error of the device or of memory, which says nothing of the bytes."""
+    """Raise an error of the device or of memory again, as the file may be sound."""
     if text := failure(error):
         error.add_note(f"load: {name} may well be whole: {text}")
         raise error

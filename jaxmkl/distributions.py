@@ -3,8 +3,8 @@
 A distribution is a pytree of arrays. Its methods are pure functions, for use inside any trace, and
 work on leading axes of any shape: one prediction, a stream of them (T,), seeds and outputs.
 
-:func:`density_scores` and :func:`central_intervals` are the same in NumPy and double precision,
-for rows that come in chunks of many lengths, each of which would be a program of its own.
+:func:`density_scores` and :func:`central_intervals` do the same in NumPy and double precision, for
+rows in chunks of many lengths, each of which JAX would compile.
 """
 
 import math
@@ -23,13 +23,13 @@ from jaxmkl._types import AnyArray, Labels
 
 __all__ = ["COVERAGE", "DensityScores", "StudentMixture", "central_intervals", "density_scores"]
 
-COVERAGE = 0.9  # of intervals, unless another one is asked for
+COVERAGE = 0.9  # the coverage of intervals, by default
 _BISECTIONS = 60
-_MOST_STEPS, _SETTLED = 200, 1e-9  # of Newton's method, and the change that ends it
+_MOST_STEPS, _SETTLED = 200, 1e-9  # steps of Newton's method, and the change that ends it
 # degrees of freedom from which an approximation of Student's distribution is right to all digits,
-# where the incomplete beta function loses some in single precision
+# while the incomplete beta function loses some in single precision
 _MANY_DEGREES = 100.0
-_LEVELS = {"float32": 7, "float64": 30}  # of a continued fraction
+_LEVELS = {"float32": 7, "float64": 30}  # levels of a continued fraction
 _POINTS = {jnp: np.polynomial.legendre.leggauss(64), np: np.polynomial.legendre.leggauss(32)}
 
 
@@ -54,8 +54,8 @@ class StudentMixture:
 
         p(y) = Σ_j w_j t_j((y - mean) / s_j) / s_j
 
-    with t_j the density of ν_j degrees of freedom. It is symmetric, with tails as heavy as its
-    fewest degrees make them. Where some scale is NaN nothing is known of y: all methods return
+    with t_j the density of ν_j degrees of freedom. It is symmetric, and its fewest degrees of
+    freedom determine its tails. Where a scale is NaN nothing is known of y: all methods return
     NaN, and their derivatives are 0.
 
     Args:
@@ -89,26 +89,26 @@ class StudentMixture:
 
     @property
     def absolute_deviation(self) -> Array:
-        """The mean of |y - mean|, which heavy tails move less than they do the variance."""
+        """The mean of |y - mean|, which is less sensitive to heavy tails than the variance."""
         _, own = self._spread(jnp.shape(self.mean))
         each = own.scales * 2.0 * jnp.exp(own.log_peaks) * (own.nu / (own.nu - 1.0))
         return self._known(jnp.sum(own.weights * each, axis=0))
 
     def _known(self, value: Array) -> Array:
-        """The value (...), NaN where some scale is."""
+        """The value (...), NaN where a scale is NaN."""
         return jnp.where(jnp.any(jnp.isnan(self.scales), axis=-1), jnp.nan, value)
 
     def in_units(self, scale: Array, shift: Any = 0.0) -> "StudentMixture":
         """The distribution of ``shift + scale y``, for a positive scale."""
         unit = jnp.broadcast_to(scale, jnp.shape(self.mean))
         known = ~jnp.isnan(self.scales)
-        # derivatives by the unit are not those of NaN
+        # so that derivatives by the unit are not NaN
         scales = jnp.where(known, unit[..., None] * jnp.where(known, self.scales, 1.0), jnp.nan)
         mean = shift + unit * self.mean
         return StudentMixture(mean, scales, self.weights, self.degrees)
 
     def _spread(self, shape: tuple[int, ...]) -> tuple[Array, "_Parts"]:
-        """The mean of this shape (...), and the parts there; scales 1 for NaN."""
+        """The mean in this shape (...), and the parts there, with scales 1 in place of NaN."""
         scales = jnp.asarray(self.scales)
         scales = jnp.where(jnp.isnan(scales), jnp.ones_like(scales), scales)
         mean, each = jnp.asarray(self.mean, scales.dtype), (*shape, len(self.degrees))
@@ -129,23 +129,23 @@ class StudentMixture:
         return jnp.where(jnp.isnan(self._known(distance))[..., None], jnp.nan, found)
 
     def log_prob(self, y: Labels) -> Array:
-        """The logarithm of the density at ``y`` (...): the log score of a label."""
+        """The logarithm of the density at ``y`` (...), which is the log score of a label."""
         distance, own = self._at(y)
         return self._known(own.log_density(distance))
 
     def cdf(self, y: Labels) -> Array:
-        """The probability of at most ``y`` (...), which is the probability integral transform."""
+        """The probability (...) of at most ``y``, which is the probability integral transform."""
         distance, own = self._at(y)
         below = distance < 0
-        # not an absolute value, whose derivative at 0 is 0
+        # not by an absolute value, whose derivative at 0 is 0
         tail = own.tail(jnp.where(below, -distance, distance))
         return self._known(jnp.where(below, tail, 1.0 - tail))
 
     def quantile(self, share: Any) -> Array:
         """The y with ``cdf(y) = share``, for shares in [0, 1] that broadcast with the mean.
 
-        It is infinite at both ends, and NaN for what is no share. It is found by bisection of the
-        tail; a last step of Newton's gives it derivatives.
+        It is infinite at both ends, and NaN outside [0, 1]. It is found by bisection of the tail;
+        a last step of Newton's method gives it derivatives.
         """
         share = jnp.asarray(share, jnp.asarray(self.scales).dtype)
         mean, own = self._spread(jnp.broadcast_shapes(share.shape, jnp.shape(self.mean)))
@@ -164,14 +164,14 @@ class StudentMixture:
 
         low, high = jax.lax.fori_loop(0, _BISECTIONS, halved, (jnp.zeros_like(high), high))
         distance = (low + high) / 2.0
-        # far away the density is too small for its dtype
+        # far from the mean the density is too small for its dtype
         density = jnp.maximum(jnp.exp(fixed.log_density(distance)), jnp.finfo(tail.dtype).tiny)
         change = (own.tail(distance) - tail) / density
         end = jnp.where(tail == 0, jnp.inf, jnp.nan)
         return self._known(mean + side * jnp.where(tail > 0, distance + change, end))
 
     def interval(self, coverage: Any) -> tuple[Array, Array]:
-        """The lower and upper end (...) between which a label lies with this probability."""
+        """The lower and upper ends (...) between which a label lies with this probability."""
         high = self.quantile((1.0 + coverage) / 2.0)
         return 2.0 * jnp.broadcast_to(self.mean, high.shape) - high, high
 
@@ -187,8 +187,8 @@ class StudentMixture:
     def crps(self, y: Labels) -> Array:
         """The continuous ranked probability score (...), in units of y: smaller is better.
 
-        E|Y - y| - E|Y - Y'| / 2, with Y and Y' drawn independently. The first has a closed form,
-        the second is 4 ∫_0^∞ F (1 - F) by 64 points.
+        It is E|Y - y| - E|Y - Y'| / 2, with Y and Y' drawn independently. The first expectation
+        has a closed form; the second is 4 ∫_0^∞ F (1 - F), computed with 64 points.
         """
         distance, own = self._at(y)
         return self._known(own.crps(distance))
@@ -198,7 +198,7 @@ class StudentMixture:
 class _Parts:
     """The parts of mixtures around 0, arrays of JAX or NumPy; distances are (...) throughout.
 
-    The J parts come first, so that those of NumPy are contiguous for operations on n rows.
+    The J parts come first, so that NumPy's arrays are contiguous for operations on n rows.
     """
 
     scales: Any
@@ -240,7 +240,7 @@ class _Parts:
         return most + np.log((self.weights * np.exp(each - most)).sum(axis=0))
 
     def _tails(self, distance: AnyArray) -> Any:
-        """The probability (J, ...) of more than a distance of at least 0, part by part."""
+        """The probability (J, ...) of exceeding a distance of at least 0, for each part."""
         far = self._xp.minimum(self._xp.abs(distance)[None] / self.scales, 1e15)
         if self._xp is jnp:
             return jnp.stack(list(map(_tail, far, self.degrees)))
@@ -248,11 +248,11 @@ class _Parts:
         return np.stack([0.5 - within(each / nu, int(nu)) / 2.0 for each, nu in square])
 
     def tail(self, distance: AnyArray) -> Any:
-        """The probability of more than a distance of at least 0; of NumPy to 1 part in 10^16."""
+        """The probability of exceeding a distance of at least 0; in NumPy to 1 part in 10^16."""
         return (self.weights * self._tails(distance)).sum(axis=0)
 
     def mean_distance(self, distance: AnyArray) -> Any:
-        """E|Y - y| for a label of that distance."""
+        """E|Y - y| for a label at this distance."""
         nu, density = self.nu, self._xp.exp(self.log_densities(distance))
         ratio = squared_ratio(distance[None], self.scales)
         beyond = 2.0 * self.scales**2 * density * (nu + ratio) / (nu - 1.0)
@@ -280,7 +280,7 @@ class _Parts:
         return 4.0 * scale * total
 
     def crps(self, distance: AnyArray) -> Any:
-        """The continuous ranked probability score of a label of that distance."""
+        """The continuous ranked probability score of a label at this distance."""
         return self.mean_distance(distance) - self.mean_difference() / 2.0
 
 
@@ -288,16 +288,16 @@ class _Parts:
 def _tail(z: Array, degrees: float) -> Array:
     """The probability that Student's t of ν degrees of freedom exceeds ``z`` >= 0.
 
-    With c = 1 / (1 + z²/ν), a = ν/2 and B the beta function it is, for far z, c below
+    With c = 1 / (1 + z²/ν), a = ν/2 and B the beta function it is, for large z, where c is below
     (a + 1) / (a + 5/2),
 
         c^a √(1 - c) / (2 a B(a, 1/2)) · 1/(1 + d_1/(1 + d_2/(1 + ...))),
         d_2m = m (1/2 - m) c / ((a + 2m - 1)(a + 2m)),
         d_2m+1 = -(a + m)(a + m + 1/2) c / ((a + 2m)(a + 2m + 1))
 
-    (Abramowitz and Stegun, 1964, 26.5.8) and else, if ν is whole, by :func:`within`. Other ν take
-    the incomplete beta function, in many times the time. Its derivative is the density, which is
-    smooth at 0, where these forms have none.
+    (Abramowitz and Stegun, 1964, 26.5.8); otherwise :func:`within` computes it if ν is whole, and
+    the much slower incomplete beta function if it is not. The derivative is given as the density,
+    which is smooth at 0, where these forms have no derivative.
     """
     square = jnp.square(z) / degrees
     c, a = 1.0 / (1.0 + square), degrees / 2.0
@@ -335,7 +335,7 @@ def within(square: Any, degrees: int) -> Any:
         r √c Σ_k a_k c^k,                    a_k = a_{k-1} (k - 1/2)/k,    ν even
         2/π (arctan r + r c Σ_k a_k c^k),    a_k = a_{k-1} k/(k + 1/2),    ν odd
 
-    with a_0 = 1. Arrays of NumPy stay such, those of JAX may be traced.
+    with a_0 = 1. NumPy arrays give NumPy arrays; those of JAX may be traced.
 
     >>> within(np.array([0.0, 1.0 / 3.0]), 3).round(4).tolist()
     [0.0, 0.609]
@@ -352,7 +352,7 @@ def within(square: Any, degrees: int) -> Any:
 
 
 def within_any(u: Any, degrees: Any) -> Any:
-    """The same for any degrees of freedom, which are as many as the squares ``u`` = z²/ν > 0.
+    """:func:`within` for any degrees of freedom, one for each of the squares ``u`` = z²/ν > 0.
 
     >>> within_any(np.array([1.0 / 3.0, 1e-4]), np.array([3.0, 1e4])).round(4).tolist()
     [0.609, 0.6827]
@@ -366,7 +366,7 @@ def within_any(u: Any, degrees: Any) -> Any:
 
 
 def _normal_of(xp: ModuleType, u: Any, degrees: Any) -> Any:
-    """The normal quantile at the level of a t quantile, by u = t²/ν; for many degrees ν.
+    """The normal quantile at the level of a t quantile, from u = t²/ν; for many degrees ν.
 
     Hill (1970), Algorithm 395: Student's t-distribution.
     """
@@ -377,7 +377,7 @@ def _normal_of(xp: ModuleType, u: Any, degrees: Any) -> Any:
 
 
 def special_of(xp: ModuleType) -> ModuleType:
-    """The special functions of a library; NumPy has those of SciPy, which JAX depends on."""
+    """The special functions of a library: for NumPy those of SciPy, on which JAX depends."""
     if xp is jnp:
         return jax.scipy.special
     import scipy.special
@@ -386,7 +386,7 @@ def special_of(xp: ModuleType) -> ModuleType:
 
 
 def squared_ratio(distance: AnyArray, scale: AnyArray) -> Any:
-    """(distance / scale)², limited so that it is finite; NumPy's range needs no limit."""
+    """(distance / scale)², limited to be finite; the range of NumPy's numbers needs no limit."""
     square = (distance / scale) ** 2
     return square if isinstance(square, np.ndarray) else jnp.minimum(square, 1e30)
 
@@ -404,11 +404,11 @@ class DensityScores(NamedTuple):
     pit: np.ndarray
     """Probabilities of at most the label."""
     low: np.ndarray
-    """Lower ends of the central intervals of :data:`COVERAGE`, also where there is no label."""
+    """Lower ends of the central intervals of :data:`COVERAGE`, also for rows without a label."""
     high: np.ndarray
     """Upper ends."""
     mean: np.ndarray
-    """The location of each density, NaN where there is none."""
+    """The location of each density, NaN for none."""
 
 
 def density_scores(
@@ -416,12 +416,12 @@ def density_scores(
 ) -> DensityScores:
     """Score mixtures of t distributions (n,) of whole degrees of freedom at labels (n,).
 
-    As :meth:`StudentMixture.log_prob`, ``crps``, ``cdf`` and ``interval``.
+    The scores are those of :meth:`StudentMixture.log_prob`, ``crps``, ``cdf`` and ``interval``.
 
     Args:
-      distribution: that of each row, of ``y - start``.
+      distribution: the distribution of ``y - start`` in each row.
       y: labels, NaN for none.
-      start: what is taken off the labels, so that single precision is enough for the distribution.
+      start: subtracted from the labels, so that single precision is enough for the distribution.
     """
     mean, usable, _ = _usable(distribution)
     low, high = central_intervals(distribution, COVERAGE, start)
@@ -439,11 +439,11 @@ def central_intervals(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the lower and upper ends (n,) between which labels lie with this probability.
 
-    As :meth:`StudentMixture.interval`, for whole degrees of freedom, in double precision and
+    It is :meth:`StudentMixture.interval` for whole degrees of freedom, in double precision and
     without a compilation; NaN where a distribution is not finite.
 
-    Half the width is found by Newton's method. The tail is convex, so that steps from a point
-    before it do not pass it. There are the more of them, the closer the probability is to 1.
+    Newton's method finds half the width. As the tail is convex, steps from a point below never
+    pass it. The closer the probability is to 1, the more steps there are.
 
     >>> one = StudentMixture(np.zeros(1), np.ones((1, 1)), np.ones((1, 1)), degrees=(3,))
     >>> [end.round(3).tolist() for end in central_intervals(one, 0.95, start=10.0)]
@@ -463,7 +463,7 @@ def central_intervals(
 def _usable(
     distribution: StudentMixture, among: Any = True
 ) -> tuple[np.ndarray, np.ndarray, _Parts]:
-    """The locations (n,), which distributions are finite ``among`` some (n,), and their parts."""
+    """The locations (n,), the mask of finite distributions ``among`` some (n,), their parts."""
     parts = distribution.mean, distribution.scales, distribution.weights
     mean, scales, weights = (np.asarray(part, np.float64) for part in parts)
     usable = among & np.isfinite(mean) & np.isfinite(scales * weights).all(axis=-1)

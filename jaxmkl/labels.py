@@ -14,7 +14,7 @@ Labels = np.ndarray | jax.Array | Sequence
 
 
 def labels(y: Labels, classes: Sequence[Any] | None = None) -> tuple[np.ndarray, tuple[Any, Any]]:
-    """Turn two-class labels of any usual kind into -1 and +1.
+    """Convert two-class labels of any usual kind to -1 and +1.
 
     Numbers above 0 are +1: if there are two values, one must be above 0 and one not ({0, 1},
     {-1, 1}, booleans, {0, 5}); a single value must be 1, 0, -1 or a boolean. Of two strings, the
@@ -23,8 +23,8 @@ def labels(y: Labels, classes: Sequence[Any] | None = None) -> tuple[np.ndarray,
     Args:
       y: (T,) or (T, 1) numbers, booleans or strings.
       classes: the two classes (negative, positive), any two values, if they are known: every
-        label must be one of them. Parts of a stream that are read one by one need them, or the
-        same word could be -1 in one part and +1 in the next.
+        label must be one of them. They are needed if parts of a stream are read one by one, or
+        the same word could be -1 in one part and +1 in the next.
 
     Returns:
       The signs (T,), in the dtype of ``y`` if it is floating and float32 otherwise, and the
@@ -74,11 +74,11 @@ def labels(y: Labels, classes: Sequence[Any] | None = None) -> tuple[np.ndarray,
 def class_numbers(
     y: Labels, num_classes: int, classes: Sequence[Any] | None = None
 ) -> tuple[np.ndarray, tuple[Any, ...]]:
-    """Turn labels of K classes into whole numbers from 0 to K - 1.
+    """Convert labels of K classes to whole numbers from 0 to K - 1.
 
     Such numbers are kept; K different strings are numbered in sorted order. Other numbers are
     refused, as inside a trace they would not be classes. ``np.unique(y, return_inverse=True)[1]``
-    turns any labels into such numbers.
+    converts any labels to such numbers.
 
     Args:
       y: (T,) or (T, 1) numbers, booleans or strings.
@@ -129,7 +129,7 @@ def _numbered(
 
 
 def are_words(y: Any) -> bool:
-    """Whether labels on the host are words, or nothing that can be told: no numbers, booleans."""
+    """Tell if labels on the host are words or unknown objects, not numbers or booleans."""
     if isinstance(y, jax.Array):
         return False
     y = np.asarray(y)
@@ -139,7 +139,7 @@ def are_words(y: Any) -> bool:
 
 
 def given(y: np.ndarray) -> np.ndarray:
-    """Which labels are there: not NaN and, of Python objects, not None and not NA of pandas."""
+    """The mask of the labels that are not NaN, nor None or pandas' NA among Python objects."""
     if y.dtype.kind == "O":
         # NaN is not equal to itself, and of NA it is not known
         same = (label is not None and label == label for label in y.ravel())
@@ -153,7 +153,7 @@ def where_known(
 ) -> np.ndarray:
     """Apply ``read`` to the known labels, by default those :func:`given`; the others are NaN.
 
-    All arrays have the same shape, and ``read`` is given the known labels in a row (n,).
+    All arrays have the same shape, and ``read`` gets the known labels as an array (n,).
 
     >>> where_known(lambda known: labels(known)[0], np.array([0.0, np.nan, 1.0]))
     array([-1., nan,  1.])
@@ -168,7 +168,7 @@ def where_known(
 
 
 def floats(y: np.ndarray) -> np.ndarray:
-    """Python objects as floats, NaN where there is no number; unless some are of another kind."""
+    """Python objects as floats, NaN for missing ones; unchanged if some are no numbers."""
 
     def read(known: np.ndarray) -> np.ndarray:
         found = _unboxed(known)
@@ -215,7 +215,7 @@ def _column(y: Labels) -> np.ndarray:
     text = f"labels: y must have the shape (T,) or (T, 1); got {values.shape}"
     refuse_unless(values.ndim == 1, text)
     if jnp.issubdtype(values.dtype, jnp.floating) and values.dtype.kind != "f":
-        return values.astype(np.float32)  # of bfloat16, which is no dtype of NumPy
+        return values.astype(np.float32)  # bfloat16, which is no dtype of NumPy
     return _unboxed(values) if values.dtype.kind in "OT" else values
 
 

@@ -1,4 +1,4 @@
-"""Optimizers: how a kernel moves in its space, or weights on features, down a gradient."""
+"""Optimizers, which move a kernel in its space, or weights on features, down a gradient."""
 
 import abc
 import inspect
@@ -33,7 +33,7 @@ class InverseTime(Optimizer):
     """Gradient descent with the step ρ / t in round t = 1, 2, ... (Zhang and Liao, 2020).
 
     Args:
-      rate: ρ; 0 holds the kernel where it is.
+      rate: ρ; with 0 the kernel does not move.
 
     Raises:
       ValueError: if the rate is negative or not finite.
@@ -67,16 +67,16 @@ def _as_method(owner: object, name: str, value: object) -> Any:
 
 @pytree.dataclass
 class FromOptax(Optimizer):
-    """An optimiser of optax.
+    """An optimizer of optax.
 
-    Adam and its like have no derivative at a gradient of 0; where a run is to be differentiated,
-    take another, as "adabelief" or "sgd".
+    Adam and the like have no derivative at a gradient of 0; to differentiate a run, use another,
+    such as "adabelief" or "sgd".
 
     Args:
-      method: the name of one that takes a learning rate first, as "adam"; or any
-        ``optax.GradientTransformation`` (static: another object is another compilation, and
+      method: the name of an optimizer whose first argument is a learning rate, such as "adam"; or
+        any ``optax.GradientTransformation`` (static: another object is another compilation, and
         :func:`jaxmkl.save` cannot write it).
-      learning_rate: for a name, its learning rate.
+      learning_rate: the learning rate, if a name is given.
 
     Raises:
       ValueError: for an unknown name, or a learning rate that is missing or not needed.
@@ -107,7 +107,7 @@ class FromOptax(Optimizer):
     def update(
         self, gradient: PyTree, state: PyTree, coordinates: PyTree, round: Any
     ) -> tuple[PyTree, PyTree]:
-        with jax.numpy_dtype_promotion("standard"):  # which optax relies on
+        with jax.numpy_dtype_promotion("standard"):  # optax relies on it
             step, after = self._made(coordinates).update(gradient, state, coordinates)
         return step, optax.tree.cast_like(after, state)
 

@@ -12,7 +12,7 @@ import numpy as np
 from jaxmkl._archive import Archive, damage
 from jaxmkl._files import written_whole
 from jaxmkl._version import __version__
-from jaxmkl.checkpoint import arrays_of, packed, tree_of, unpacked
+from jaxmkl.checkpoint import arrays_of, arrays_to_save, read_saved, tree_of
 from jaxmkl.cli import options
 from jaxmkl.cli.predictions import Predictions
 from jaxmkl.cli.prequential import BadRow, Evaluation
@@ -91,7 +91,7 @@ class Kept:
         except ValueError as error:
             raise ValueError(f"--checkpoint: {self.path}: {error}") from None
         for runner, state, now in zip(runners, states, achieved, strict=True):
-            found = unpacked(io.BytesIO(state), str(self.path), runner.learner)[1]
+            found = read_saved(io.BytesIO(state), str(self.path), runner.learner)[1]
             runner.now = now._replace(state=found)
         evaluation.warned |= dict.fromkeys(header["warned"])
         evaluation.bad = tuple(BadRow(*row) for row in header["bad"])
@@ -130,7 +130,7 @@ def _write(path: str, header: Mapping[str, object], evaluation: Evaluation) -> N
     """Write a zip archive of the header as JSON, the progress and a checkpoint of each runner."""
     members: dict[str, Any] = {"play.npz": arrays_of(_tree(evaluation))}
     each = enumerate(evaluation.everyone)
-    members |= {f"{i}.npz": packed(one.learner, one.now.state) for i, one in each}
+    members |= {f"{i}.npz": arrays_to_save(one.learner, one.now.state) for i, one in each}
     with written_whole(path, keep=True) as file, zipfile.ZipFile(file, "w") as archive:
         archive.writestr("run.json", json.dumps(header))
         for name, arrays in members.items():

@@ -1,12 +1,12 @@
 """The published algorithms by name: each is a set of parts.
 
 Defaults are those that measure well, which often are not the paper's; :func:`published` makes the
-learners exactly as their papers run them, and :mod:`jaxmkl.recipes.settings` names the place of
+learners exactly as their papers run them, and :mod:`jaxmkl.recipes.settings` names the source of
 each constant. :data:`LEARNERS` has all recipes; each makes a working learner without arguments.
-The test suite that every learner must pass, the command line and the benchmarks use it, and one's
-own may be added (:mod:`jaxmkl.guide.extend`). The default ``query`` is
-:class:`jaxmkl.query.All`: with another one a learner asks for some labels only. An argument
-outside its range raises a ``ValueError`` that names it.
+The test suite that every learner must pass, the command line and the benchmarks use it, and you
+may add your own (:mod:`jaxmkl.guide.extend`). The default ``query`` is :class:`jaxmkl.query.All`;
+with any other, a learner asks for only some labels. An argument outside its range raises a
+``ValueError`` that names it.
 """
 
 from collections.abc import Callable

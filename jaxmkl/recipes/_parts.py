@@ -64,7 +64,7 @@ def bank_of(
 
 
 def recipe(function: F) -> F:
-    """Let a function answer an unknown keyword with the names that it takes.
+    """Make the error on an unknown keyword name all keywords that the function takes.
 
     >>> recipe(one_kernel)(owner="spa", kernels=None)
     Traceback (most recent call last):

@@ -105,12 +105,11 @@ def bogd(
 
         f <- (1 - η λ) f;    if y f < 1:   f <- f + η y k(x, ·)
 
-    By default a full budget evicts the oldest support vector, which is not what Zhao et al. do but
-    what gives the figures of Lu et al. Zhao et al. remove one at random and enlarge the others,
-    ``eviction=RemoveUnbiased()`` of :mod:`jaxmkl.models.supports`, with which
-    :func:`jaxmkl.recipes.published` makes BOGD. On magic04 with B = 254 (three orders), the
-    default errs on 25.9 ± .3 % (printed: 25.7), as published it is 24.0 ± .3 %, and 23.2 ± .3 %
-    where it removes by size (BOGD++).
+    By default a full budget evicts the oldest support vector. This gives the figures of Lu et al.,
+    but Zhao et al. remove one at random and enlarge the others: ``eviction=RemoveUnbiased()`` of
+    :mod:`jaxmkl.models.supports`, with which :func:`jaxmkl.recipes.published` makes BOGD. On
+    magic04 with B = 254 (three orders), the default has 25.9 ± .3 % mistakes (printed: 25.7), the
+    published setting 24.0 ± .3 %, and removal by size (BOGD++) 23.2 ± .3 %.
 
     Args:
       step_size, regularization: η and λ.
@@ -143,8 +142,8 @@ def bpas(
     Errors made by replacing are never forgotten, so with a budget far too small the mistake rate
     drifts on a long stream: with one linear kernel, 20 normal inputs and a budget of 20, tenths of
     300,000 examples have from 19 % to 27 % mistakes (24.7, 24.0, 19.3, 18.9, 22.8, 21.1, 27.4,
-    27.0, 26.3, 22.7), the same in both precisions and in a plain loop of the published formulas.
-    With 100 supports and all 16 kernels they have 14 % to 18 %.
+    27.0, 26.3, 22.7), in both precisions and in a plain loop of the published formulas. With 100
+    supports and all 16 kernels they have 14 % to 18 %.
 
     Args:
       aggressiveness: C of :class:`jaxmkl.updates.PassiveAggressive`.
@@ -172,8 +171,8 @@ def projectron(
     """Projectrons: when the budget is full, a new example is projected onto the support vectors.
 
     Args:
-      threshold: squared distance from the span, at least 0, up to which a new example is projected
-        even if there is room.
+      threshold: the squared distance from the span, at least 0, up to which a new example is
+        projected even if there is room.
       kernels, budget, discount, query: as for :func:`rbp`; each kernel keeps a factor of its
         Gram matrix of B² numbers.
 

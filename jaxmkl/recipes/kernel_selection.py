@@ -45,19 +45,19 @@ def oks_sil(
 
     Args:
       space: kernels to choose from; by default Gaussians with one bandwidth in [2^-6.5, 2^5.5].
-      optimizer: moves the kernel; by default :class:`jaxmkl.optimizers.InverseTime`, the step 1/t.
-        Also a :class:`jaxmkl.optimizers.FromOptax`, or any ``optax.GradientTransformation``.
+      optimizer: moves the kernel: :class:`jaxmkl.optimizers.InverseTime` by default, with the step
+        1/t, :class:`jaxmkl.optimizers.FromOptax`, or any ``optax.GradientTransformation``.
       budget: B, the number of basis functions (in the paper 150 for streams below 10^4 examples,
         else 200).
       step_size: η.
       loss: L, a loss of :mod:`jaxmkl.losses`, or one of its names.
       query: when a label is asked for, by default always.
-      threshold: ν in [0, 1]; a smaller one has more basis functions replaced.
-      num_sampled: s, the number of basis functions that a new one is compared with.
-      ties: of several smallest |w| either the "first" in place, as in the paper, or the "oldest"
-        is replaced.
-      gradients: where the loss is derived, at the "prediction", as in the paper's Algorithm 1, or
-        at the "sketches" f^b and f^w, as in its text (:mod:`jaxmkl.learners.sketch`).
+      threshold: ν in [0, 1]; the smaller it is, the more basis functions are replaced.
+      num_sampled: s, the number of basis functions with which a new one is compared.
+      ties: which one of several smallest |w| is replaced, the "first" in place, as in the paper,
+        or the "oldest".
+      gradients: where the loss is differentiated, at the "prediction", as in the paper's Algorithm
+        1, or at the "sketches" f^b and f^w, as in its text (:mod:`jaxmkl.learners.sketch`).
 
     References:
       Zhang and Liao (2020), Algorithm 1; its formulas: :mod:`jaxmkl.learners.sketch`.
@@ -80,7 +80,7 @@ def okl_gd(
     loss: Loss | str = "hinge",
     query: Query = ASK_ALL,
 ) -> OwnKernels:
-    """OKL-GD: kernel online gradient descent; every centre keeps the kernel it was added with.
+    """OKL-GD: kernel online gradient descent, in which every centre keeps its first kernel.
 
     Args:
       space: as for :func:`oks_sil`, but by default gradients are taken by the bandwidth itself.
@@ -108,7 +108,7 @@ def oks(
     capacity: int = 1024,
     query: Query = ASK_ALL,
 ) -> MKL:
-    """OKS: each round draws one kernel, which alone predicts, learns and has its weight changed.
+    """OKS: each round draws one kernel; it alone predicts and learns, and its weight changes.
 
         I ~ p,    p_i = (1 - δ) w_i / Σ w + δ / P,    prediction = s(f_I)
         if y f_I < 1:    f_I <- f_I + η y k_I(x, ·)
@@ -152,8 +152,8 @@ def proj_ka(
     Args:
       budget: B, the number of support vectors for each kernel; a round costs O(P B²).
       num_aligned: m, the number of first rounds on which alignment is measured.
-      two_passes: whether Projectrons wait until round m, when the kernel is chosen; the first m
-        examples are then played twice, as in the paper (:mod:`jaxmkl.learners.aligned`).
+      two_passes: whether Projectrons wait until round m, when the kernel is chosen, and then learn
+        the first m examples as well, as in the paper (:mod:`jaxmkl.learners.aligned`).
       kernels, query: as for :func:`oks`.
 
     References:

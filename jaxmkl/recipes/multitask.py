@@ -40,19 +40,19 @@ def multitask(
         examples (:func:`jaxmkl.kernels.median_distance`) is a good bandwidth to start from.
       h: sets how often a label is asked for when the learner is certain, as in
         :class:`jaxmkl.query.Uncertainty`; None for full information.
-      query: another query, as :class:`jaxmkl.query.Margin`; None if ``h`` is given.
-      update_on: when means are updated: on a "mistake"; when "unsure", also on a loss where
-        Θ <= 0; or by "margin", on any loss. By default "margin" with the squared hinge; with the
-        hinge, as in the paper, "mistake" with full information, else "unsure".
-      inertia: ε > 0, how much means resist updates; it must not be small with the hinge.
+      query: another query, such as :class:`jaxmkl.query.Margin`; None if ``h`` is given.
+      update_on: when means are updated: on a "mistake"; if "unsure", also on a loss with Θ <= 0;
+        with "margin", on any loss. By default "margin" with the squared hinge; with the hinge, as
+        in the paper, "mistake" with full information, else "unsure".
+      inertia: ε > 0, the resistance of means to updates; it must not be small with the hinge.
       size, ridge, density, accuracy, tolerance: of :class:`jaxmkl.features.SampledDictionary`.
       noise: λ > 0.
-      rate: η >= 0, how fast the weights of a mixture follow the losses of its predictions.
+      rate: η >= 0, the rate at which the weights of a mixture follow the losses of its parts.
       loss: "squared_hinge", or the paper's "hinge".
       components: "both" for the sum of a Gaussian of all tasks and one of each, as in the paper;
         "local" for each task on its own, or "global" for one model of all; or "mixed" for a
         mixture of these three predictions, which learns how much the tasks share.
-      covariance: when covariances shrink: for examples "updated" on, "queried", or "always".
+      covariance: when covariances shrink: on examples "updated" on, or "queried", or "always".
       growth: whether the Gaussians "extend" or "restart" when a point joins the dictionary.
 
     References:

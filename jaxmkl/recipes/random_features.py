@@ -111,7 +111,7 @@ def raker(
         classification; or another loss of :mod:`jaxmkl.losses`.
       orthogonal: whether frequencies are drawn in orthogonal blocks.
       feature_scale: "sum" (|z|² = F) or "mean" (|z|² = 1).
-      num_outputs: K, for several targets; predictions then are vectors (K,).
+      num_outputs: K, for several targets; predictions are then vectors (K,).
       num_classes: K, for several classes, numbered from 0: one against the rest on shared
         features. The largest value names the predicted class.
       select: which kernels are active, and which learn.
@@ -201,7 +201,7 @@ def amkl(
       max_skips: M, the largest number of labels skipped in a row.
       relative: whether the tolerance is a share of the running variance of the labels, which has
         no units; .01 asks for about as many labels as the default on the paper's streams (for all
-        of them on naval).
+        labels on naval).
       kernels, num_features, step_size, regularization, hedge_rate, hedge_penalty, loss,
         orthogonal, feature_scale, num_outputs, num_classes, select: as for :func:`raker`.
 
@@ -298,9 +298,9 @@ def expert_mkl(
 
     A mixture of second order and stacks on it (:class:`jaxmkl.aggregate.Stack`) combine all models
     into one prediction. As a classifier it fits the labels ±1 by squared loss, and values are
-    clipped to [-1, 1]. Several classes have one stack each, with λ = 10, as three cost more and
-    err no less. Beside others, the fixed bank has every other of its default kernels: all eight
-    cost more and err no less.
+    clipped to [-1, 1]. Several classes have one stack each, with λ = 10: three stacks cost more
+    and err no less. Beside other banks, the fixed bank has every second of its default kernels:
+    all eight cost more and err no less.
 
     Args:
       task: "regression" or "classification".
@@ -310,17 +310,17 @@ def expert_mkl(
       hedge_rate: η_g of Hedge, which then replaces the stack; 1 for regression and 0.1 for
         classification work well.
       aggregate: another aggregate instead of the stack.
-      kernels: of the fixed bank, shift-invariant; by default those of
+      kernels: the kernels of the fixed bank, shift-invariant; by default those of
         :func:`jaxmkl.kernels.two_decades`, which on the papers' streams err less than those of
         raker.
       num_features, select, query, orthogonal, num_outputs, num_classes: as for :func:`raker`.
-      banks: the name of a bank, or several; by default those four, or "fixed" alone if
+      banks: the name of a bank, or several; by default the four above, or "fixed" alone if
         ``kernels`` are given. "fixed" takes a quarter of the time over 10,000 examples, two
         thirds over 60,000, and compiles in a fifth (see :mod:`jaxmkl.guide.learned`).
 
     Raises:
-      ValueError: if a bank has another name, if ``kernels`` are given but no fixed bank, or both
-        ``hedge_rate`` and ``aggregate``.
+      ValueError: if a bank is unknown, if ``kernels`` are given without the fixed bank, or if both
+        ``hedge_rate`` and ``aggregate`` are given.
 
     References:
       Beyond the papers; features and gradient steps are those of Hong and Chae, equation (17).

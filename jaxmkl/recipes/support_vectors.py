@@ -49,7 +49,7 @@ def perceptron(
 
     Args:
       kernel: one kernel; by default a Gaussian of bandwidth 1.
-      capacity: the number of support vectors there is room for, at least. ``run`` and other
+      capacity: the least number of support vectors for which there is room. ``run`` and other
         drivers enlarge it as needed; inside your own ``jit`` or ``scan``, examples that find no
         room are not learned but counted, in ``learner.info(state).overflow``.
       query: when a label is asked for, by default always.
@@ -127,9 +127,9 @@ def omkc_sd(
 
     Args:
       smoothing: δ in [0, 1].
-      sampled: for what kernels are drawn, as for :class:`jaxmkl.select.Sampled`: "update" for
-        OMKC(SD), "combination" for OMKC(DS), where those drawn vote and all learn, "both" for
-        OMKC(SS), where those drawn vote and learn.
+      sampled: the purpose of the draw, as for :class:`jaxmkl.select.Sampled`: "update" for
+        OMKC(SD), "combination" for OMKC(DS), in which the kernels drawn vote and all learn, "both"
+        for OMKC(SS), in which those drawn vote and learn.
       kernels, discount, capacity, query: as for :func:`omkc_dd`.
 
     References:

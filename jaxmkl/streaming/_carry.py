@@ -1,8 +1,8 @@
-"""What a loop carries from round to round, and what its rounds leave, in few arrays.
+"""Scans whose rounds write few arrays.
 
 On an accelerator a round takes as long as its kernels take to begin, and a kernel writes one array
-or several of one shape. So what is a few numbers, as regrets and discounts, is written as one
-array of each dtype.
+or several of one shape. So small leaves, such as regrets and discounts, are written together, as
+one array of each dtype.
 """
 
 import itertools
@@ -15,8 +15,8 @@ import numpy as np
 
 from jaxmkl._types import PyTree
 
-# A leaf of a state with so many numbers is written together with others, if there are so many: XLA
-# itself writes fewer with others of their shape, which it would not if they were together.
+# Leaves of a state with at most so many numbers are written together, if there are so many leaves:
+# of fewer, XLA itself writes those of one shape together, which it could not do then.
 _NUMBERS, _LEAVES = 64, 5
 
 
@@ -27,9 +27,9 @@ def scan_in_few_arrays(
     then: Callable[[PyTree], PyTree],
     unroll: int,
 ) -> tuple[PyTree, PyTree]:
-    """As ``jax.lax.scan(step, state, examples, unroll=unroll)``, with few arrays to write.
+    """Scan as ``jax.lax.scan(step, state, examples, unroll=unroll)`` does, writing few arrays.
 
-    ``then`` is what is done afterwards with what the steps leave: what it does not read is not
+    ``then`` is applied to the results of the steps: the parts that it does not read are not
     written.
     """
     first, length = jax.tree.map(lambda leaf: leaf[0], examples), len(jax.tree.leaves(examples)[0])
@@ -48,7 +48,7 @@ def scan_in_few_arrays(
 
 
 def _small(state: PyTree) -> list[bool]:
-    """Which leaves of a state a loop carries together."""
+    """Mark the leaves of a state that a loop carries together."""
     leaves = jax.tree.leaves(state)
     together = [False] * len(leaves)
     for kind, most in (jnp.floating, _NUMBERS), (jnp.integer, 1):
@@ -62,9 +62,9 @@ def _small(state: PyTree) -> list[bool]:
 
 
 def reads(function: Callable, *arguments: PyTree) -> list[bool]:
-    """Whether a function does anything with the leaves of its arguments, one after the other.
+    """Tell for each leaf of its arguments whether a function reads it.
 
-    What it hands to a program inside counts as read.
+    A leaf that it passes to a program inside counts as read.
 
     >>> reads(lambda pair: pair[1] + 1, (jnp.ones(2), jnp.ones(3)))
     [False, True]
@@ -76,9 +76,9 @@ def reads(function: Callable, *arguments: PyTree) -> list[bool]:
 
 
 def few_arrays(like: PyTree, together: Sequence[bool]) -> tuple[Callable, Callable]:
-    """Two functions: of a tree like this one few arrays, and of these the tree.
+    """Two functions: from a tree like this one to few arrays, and back.
 
-    The leaves that are ``together`` are in one array for each dtype, the others as they are.
+    The leaves that are ``together`` are joined in one array for each dtype; the others stay.
 
     >>> apart, back = few_arrays([1.0, 2.0, jnp.ones(2)], [True, False, True])
     >>> apart([3.0, 4.0, jnp.ones(2)])

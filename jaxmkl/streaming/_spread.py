@@ -1,4 +1,4 @@
-"""Runs side by side: how many there is room for, and how devices share them out."""
+"""Runs side by side: the room for them in memory, and their distribution over devices."""
 
 import math
 from collections.abc import Callable
@@ -14,10 +14,10 @@ from jaxmkl._devices import by_xla, device_of, is_spread, place
 from jaxmkl._types import PyTree
 from jaxmkl.streaming.examples import is_tracer
 
-# Of the memory of an accelerator the part that runs side by side may hold. What a program needs
-# beside them, for copies and for what is between two results, is several times as much.
+# The share of an accelerator's memory that runs side by side may hold. A program needs several
+# times as much beside them, for copies and intermediate results.
 _SHARE = 1 / 8
-# Sizes of the tiles of a TPU, along the last axis and that before it.
+# Sizes of the tiles of a TPU, along the last axis and the one before it.
 TILES = 128, 8
 
 
@@ -26,7 +26,7 @@ class Room(NamedTuple):
 
     bytes: int
     is_cache: bool
-    """Whether it is a CPU's cache, which what is seldom used may leave."""
+    """True if it is a CPU's cache, from which rarely used data may be evicted."""
 
 
 CACHE = Room(4 * 2**20, True)
@@ -41,15 +41,15 @@ def room_in(memory: int) -> Room:
 
 
 def home_of(given: PyTree, sharding: NamedSharding | None) -> jax.Device:
-    """The device, or one of those, where runs that are made from these arrays advance."""
+    """The device, or one of the devices, on which runs made from these arrays advance."""
     return device_of(given) if sharding is None else sharding.mesh.local_devices[0]
 
 
 def room_for(given: PyTree, sharding: NamedSharding | None) -> Room | None:
     """The room for these runs on each device, or None if all are to advance side by side.
 
-    Where arrays lie on several devices, or may do so inside a trace, JAX shares the runs out, and
-    cannot take in turn what it shares out.
+    If arrays lie on several devices, or may do so inside a trace, JAX distributes the runs, and
+    cannot take them in turn.
     """
     unknown = is_tracer(given) and jax.device_count() > 1
     if sharding is None and (unknown or is_spread(given)):
@@ -62,12 +62,12 @@ def room_for(given: PyTree, sharding: NamedSharding | None) -> Room | None:
 
 
 def at_once(held: Callable[[], PyTree], number: int, room: Room | None) -> int:
-    """How many of so many runs advance side by side: as many as there is room for, or all."""
+    """The number of runs that advance side by side: as many as there is room for, or all."""
     return number if not number or room is None else fitting(jax.eval_shape(held), number, room)
 
 
 def fitting(like: PyTree, number: int, room: Room) -> int:
-    """How many of so many runs there is room for, of what each holds: state and codes of a block.
+    """The number of runs for which there is room, if each holds a state and codes ``like`` these.
 
     On accelerators arrays are counted in tiles of (8, 128), as TPUs lay them out.
     """
@@ -78,32 +78,32 @@ def fitting(like: PyTree, number: int, room: Room) -> int:
 
 
 def bytes_of(like: jax.ShapeDtypeStruct, tiles: tuple[int, ...] = TILES) -> int:
-    """The bytes of an array of this shape and dtype, whose last axes are filled up to tiles."""
+    """The bytes of an array of this shape and dtype, whose last axes are padded to tiles."""
     shape = list(like.shape)
     for axis, tile in zip(range(-1, -1 - len(shape), -1), tiles, strict=False):
         shape[axis] = -(-shape[axis] // tile) * tile
     return math.prod(shape) * like.dtype.itemsize
 
 
-def in_groups(play: Callable[[PyTree], PyTree], given: PyTree, size: int) -> PyTree:
-    """Apply ``play`` to ``given``, to at most ``size`` of its leading axis at a time.
+def in_groups(function: Callable[[PyTree], PyTree], given: PyTree, size: int) -> PyTree:
+    """Apply a function to ``given``, to at most ``size`` of its leading axis at a time.
 
-    Groups are of one size, the last one filled up, so that one program plays all.
+    All groups have one size, to which the last one is padded, so that one program serves all.
 
     >>> in_groups(lambda runs: 0 * runs + len(runs), jax.numpy.arange(10), 3).tolist()
     [2, 2, 2, 2, 2, 2, 2, 2, 2, 2]
     """
     number = _number(given)
     if number <= size:
-        return play(given)
-    # of the larger half of sizes that which leaves the least to fill up
+        return function(given)
+    # of the larger half of sizes, the one that needs the least padding
     size = min(range(size, size // 2, -1), key=lambda n: -(-number // n) * n)
     groups = -(-number // size)
     # lax.map has a batch_size, but cannot put leaves without elements together again
     filled = _repeated(given, groups * size)
     parts = jax.tree.map(lambda leaf: leaf.reshape(groups, size, *leaf.shape[1:]), filled)
-    played = jax.lax.map(play, parts)
-    return jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2)[:number], played)
+    results = jax.lax.map(function, parts)
+    return jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2)[:number], results)
 
 
 def _number(tree: PyTree) -> int:
@@ -112,7 +112,7 @@ def _number(tree: PyTree) -> int:
 
 
 def _repeated(tree: PyTree, number: int) -> PyTree:
-    """Leaves with a leading axis of ``number``, the last row as often as that takes."""
+    """Pad the leading axis of leaves to ``number`` by copies of the last row."""
     had = _number(tree)
     if had == number:
         return tree
@@ -121,7 +121,7 @@ def _repeated(tree: PyTree, number: int) -> PyTree:
 
 
 def sharding_of(driver: str, mesh: Mesh | None, array: Any) -> NamedSharding | None:
-    """How runs are shared out: over all of a mesh, or as the array's leading axis is, or None."""
+    """The distribution of runs: over all of a mesh, or as the array's leading axis is, or None."""
     if mesh is not None:
         pytree.require(isinstance(mesh, Mesh), driver, "mesh", mesh, "a jax.sharding.Mesh or None")
         axes: Any = mesh.axis_names
@@ -146,29 +146,29 @@ def in_one_program(
     """``group(same, parts)`` on each device, for its part of the runs, without communication.
 
     Args:
-      group: plays runs side by side, as many at a time as there is room for.
-      held: what one of the runs holds.
-      same: what is the same for all runs, and there whole.
-      parts: what has the runs as leading axis, as has what comes back.
+      group: advances runs side by side; it gets as many at a time as there is room for.
+      held: returns the arrays that one of the runs holds.
+      same: arrays that all runs share, whole on each device.
+      parts: arrays whose leading axis is that of the runs, as it is in the result.
     """
 
-    def play(same: PyTree, parts: PyTree) -> PyTree:
+    def on_device(same: PyTree, parts: PyTree) -> PyTree:
         size = at_once(partial(held, same, parts), _number(parts), room)
         return in_groups(partial(group, same), parts, size)
 
     if sharding is None:
-        return play(same, parts)
+        return on_device(same, parts)
     specs = PartitionSpec(), sharding.spec
     options: Any = {"mesh": sharding.mesh, "in_specs": specs, "out_specs": sharding.spec}
-    return jax.shard_map(play, check_vma=False, **options)(same, parts)
+    return jax.shard_map(on_device, check_vma=False, **options)(same, parts)
 
 
-def played(
+def distributed(
     program: Callable, sharding: NamedSharding | None, same: PyTree, parts: PyTree
 ) -> PyTree:
-    """``program(same, parts)``, shared out if there is a sharding.
+    """``program(same, parts)``, distributed if there is a sharding.
 
-    Where its devices do not divide the number of runs, some are played twice and left out again.
+    If its devices do not divide the number of runs, copies of the last run are added and removed.
     """
     if sharding is None:
         return program(same, parts, sharding=None)

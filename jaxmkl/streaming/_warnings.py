@@ -1,4 +1,4 @@
-"""Warnings of the drivers: of data that tell nothing, and of what came of them."""
+"""Warnings of the drivers: of uninformative data, of refused examples, and of poor predictions."""
 
 from typing import Any, NamedTuple
 
@@ -17,13 +17,13 @@ from jaxmkl.streaming.examples import Examples, Held, is_tracer
 from jaxmkl.wrappers.wrapper import layers
 
 ROWS_TO_JUDGE = 100
-"""Rows of equal inputs that drivers warn of, at least."""
+"""The least number of rows of equal inputs of which drivers warn."""
 JUDGED = 1000
-"""Rows by which predictions are judged, at least."""
+"""The least number of rows by which predictions are judged."""
 WORSE = 1.05
-"""Their errors from which on they are worse, in units of those of the mean of the labels."""
+"""Predictions are worse if their errors exceed those of the mean of the labels so many times."""
 LOOKED_AT = 2**18
-"""Numbers of X among which heavy tails are looked for, at most."""
+"""The most numbers of X among which heavy tails are looked for."""
 TROUBLES = {
     "nonfinite": "update(s) met a value or a loss that was infinite or NaN, or far larger than "
     "labels and steps can make it: the learner diverges; take a smaller step size, bring inputs "
@@ -32,7 +32,7 @@ TROUBLES = {
     "outlying": "label(s) were more than a hundred times as large as all before, and were not "
     "learned; mend them, or let jaxmkl.wrappers.scaled_targets(learner, clip=5.0) tame them",
 }
-"""Counters of a state that drivers warn of."""
+"""Counters of a state of which drivers warn."""
 
 
 # --- data that tell nothing ----------------------------------------------------------------------
@@ -52,8 +52,8 @@ def warn_of_examples(driver: str, learner: Learner, examples: Examples) -> None:
 def _about_inputs(learner: Learner, examples: Examples) -> str:
     """Say that inputs tell nothing; "" if they tell something.
 
-    Sparse ones are only judged by whether they vanish. A learner that has other inputs besides, as
-    the last labels, may have constant ones.
+    Sparse inputs tell nothing only if all are zero. A learner that has other inputs besides, such
+    as the last labels, may have constant ones.
     """
     X = examples.X
     if X.seen is None:
@@ -83,9 +83,9 @@ def _about_targets(learner: Learner, examples: Examples) -> str:
 def _spans(
     what: str, columns: np.ndarray, dtype: DTypeLike, named: bool
 ) -> tuple[np.ndarray, str]:
-    """Differences (D,) between the ends of columns (n, D) in a dtype, and a text if some vanish.
+    """Ranges (D,) of columns (n, D) in a dtype, and a text if some vanish; NaN is ignored.
 
-    Of the first rows alone, if by these all columns differ by enough. NaN is no end.
+    They are those of the first rows if these differ by enough in all columns.
     """
     if not columns.size:
         return np.zeros(0), ""
@@ -111,8 +111,8 @@ def _spans(
 def input_least(dtype: DTypeLike) -> float:
     """The least difference of inputs whose square survives in running moments, 6.9e-18 in float32.
 
-    It is 64 times the square root of the dtype's least normal number; 0 for half precision, where
-    inputs of the order of 1 are not far from it.
+    It is 64 times the square root of the dtype's least normal number; 0 for half precision, in
+    which inputs of the order of 1 are not far from it.
     """
     least = 64.0 * float(np.sqrt(float(jnp.finfo(dtype).tiny)))
     return least if least < 1e-9 else 0.0
@@ -122,7 +122,7 @@ def input_least(dtype: DTypeLike) -> float:
 
 
 def troubles(state: PyTree) -> dict[str, jax.Array]:
-    """The counters of a state that are known, of all its runs."""
+    """The counters of a state, and of all its runs, that are known."""
     found = {name: getattr(state, name, None) for name in TROUBLES}
     return {n: c for n, c in found.items() if isinstance(c, jax.Array) and not is_tracer(c)}
 
@@ -132,10 +132,10 @@ def refuse_and_warn(
 ) -> None:
     """After a run: refuse values on an accelerator, and warn in the name of a driver.
 
-    Warnings are of what the state counts more than its counters did before.
+    It warns of what the state has counted since the counters ``before``.
 
     Raises:
-      ValueError: for a value that lies on an accelerator and cannot be learned from.
+      ValueError: for a value on an accelerator that cannot be learned from.
     """
     held, dtype = (examples.X, examples.y), examples.dtype
     good = [one.is_good(dtype) for one in held]
@@ -152,7 +152,7 @@ def refuse_and_warn(
 
 
 def _parts(count: jax.Array) -> list[jax.Array]:
-    """The parts of a counter that this process reports, those on its own devices."""
+    """The parts of a counter that this process reports: those on its own devices."""
     if count.is_fully_addressable:
         return [count]
     return [part.data for part in count.addressable_shards if part.replica_id == 0]
@@ -162,7 +162,7 @@ def _parts(count: jax.Array) -> list[jax.Array]:
 
 
 class Errors(NamedTuple):
-    """Sums over rows: squared errors of predictions, and what those of the mean follow from."""
+    """Sums over rows: squared errors of predictions, and sums that give those of the mean."""
 
     number: int = 0
     squared: float = 0.0
@@ -193,7 +193,7 @@ class Errors(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """Errors of the predictions in units of those of the mean; 0 where they are not judged."""
+        """Errors of the predictions in units of those of the mean; 0 if they are not judged."""
         if self.number < JUDGED:
             return 0.0
         of_mean = float(np.sum(self.labels_squared - np.square(self.labels) / self.number))
@@ -208,15 +208,15 @@ def warned(
 ) -> Errors | None:
     """Warn in the name of a driver if predictions so far err more than the mean of labels would.
 
-    Judged are squared losses, where records are the default's and lie on the host, as labels do,
+    Only squared losses are judged, if records are the default's and lie on the host, as labels do:
     once there are enough rows, and whenever their number has doubled.
 
     Args:
       recorded: the records of the examples, of one run or of several along the leading axis.
-      errors: those of earlier rows.
+      errors: the errors of earlier rows.
 
     Returns:
-      Errors so far, or None if nothing is to be judged any more.
+      The errors so far, or None if nothing is to be judged any more.
     """
     y = examples.y.seen
     squared = any(isinstance(getattr(layer, "loss", None), Squared) for layer in layers(learner))

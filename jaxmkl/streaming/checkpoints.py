@@ -1,4 +1,4 @@
-"""Checkpoints of a stream: written now and then, the last two kept, gone on from after any end."""
+"""Checkpoints of a stream: written now and then, with the last two kept to continue from."""
 
 import os
 import time
@@ -18,7 +18,7 @@ from jaxmkl.checkpoint import load_extra, save_beside
 class LastTwo:
     """A file that is written now and then, with the one before it at ``path`` + ``.before``.
 
-    Each appears whole or not at all, whenever the process ends, and whoever else writes it.
+    Each appears whole or not at all, whenever the process ends, and whatever else writes it.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class LastTwo:
         self.begin(0)
 
     def is_due(self, examples: int) -> bool:
-        """Whether enough examples or minutes went by; always, if there is no such limit."""
+        """Tell if enough examples or minutes have passed; always if there is no such limit."""
         if self._every is None and self._minutes is None:
             return True
         # a count that became too large begins again lower
@@ -46,22 +46,22 @@ class LastTwo:
 
     def write(self, examples: int, save: Callable[[str], None]) -> None:
         """Have ``save`` write the file after so many examples, and keep the one before."""
-        self._at = time.monotonic()  # one that fails is not tried again at once
+        self._at = time.monotonic()  # after a failure, the next try comes later
         save(self.path)
         self.begin(examples)
 
     def begin(self, examples: int) -> None:
-        """Count from here on, where the file has so many examples."""
+        """Count from here on; the file was written after so many examples."""
         self.stands_at, self._at = examples, time.monotonic()
 
     def read(self, load: Callable[[str], PyTree]) -> PyTree:
         """Load the file with ``load``, or else the one before; None if there is neither.
 
         Raises:
-          ValueError: ``load`` refuses what there is.
+          ValueError: ``load`` refuses both, or the only one.
 
         Warns:
-          RuntimeWarning: it refuses the file, but not the one before.
+          RuntimeWarning: ``load`` refuses the file, but not the one before.
         """
         refusal: ValueError | None = None
         for path in filter(os.path.exists, (self.path, self.before)):
@@ -84,20 +84,19 @@ class Checkpoints(LastTwo):
     """Checkpoints of a learner amid a stream, the last two of which are kept.
 
     Args:
-      path: the file of the last one, by custom ending in ``.npz``; the one before it is beside it,
-        ending in ``.before``.
-      examples, minutes: how much lies between two of them, whichever is over first; with
-        neither each one that is offered is written.
+      path: the file of the last checkpoint, usually ``*.npz``; the one before it is beside it,
+        with ``.before`` added to the name.
+      examples, minutes: the interval between two checkpoints, whichever ends first; with neither,
+        every one that is offered is written.
 
-    Programs are not kept from each other: of two that write one path at the same time the last
-    to write wins, and each file is whole. Give each its own path (``jaxmkl run --checkpoint``
-    refuses the second).
+    There is no lock: if two programs write one path, the last to write wins, and each file is
+    whole. Give each its own path (``jaxmkl run --checkpoint`` refuses the second program).
 
     Raises:
       ValueError: for examples that are no number of at least 1, or minutes below 0.
 
-    A program that is killed, started again, and passes over the rows that it has seen ends as if
-    nothing had happened, bit for bit:
+    A program that is killed, started again, and skips the rows that it has seen ends as if nothing
+    had happened, bit for bit:
 
     >>> import jax, jaxmkl, tempfile
     >>> folder, learner = tempfile.TemporaryDirectory(), jaxmkl.raker()
@@ -117,11 +116,11 @@ class Checkpoints(LastTwo):
     """
 
     def offer(self, learner: Learner, state: PyTree, *, extra: Any = None) -> bool:
-        """Write a checkpoint if one is due, as :func:`jaxmkl.save` does; whether it was.
+        """Write a checkpoint if one is due, as :func:`jaxmkl.save` does; tell if one was.
 
         Args:
-          learner, state: as they are; of many runs the longest counts.
-          extra: what else is to come back, of numbers, text, lists and dicts.
+          learner, state: as they are now; of many runs, the longest counts.
+          extra: a JSON value to be kept beside them: numbers, text, lists and dicts.
         """
         examples = int(np.max(state.round))
         due = self.is_due(examples)
@@ -133,10 +132,10 @@ class Checkpoints(LastTwo):
     def latest(self, *, like: Learner | None = None) -> tuple[Learner, PyTree, PyTree] | None:
         """The learner, its state and the ``extra`` of the last checkpoint; None before the first.
 
-        Where the last one is damaged, those of the one before it.
+        If the last checkpoint is damaged, they come from the one before it.
 
         Raises:
-          ValueError: as :func:`jaxmkl.load`, of both.
+          ValueError: as :func:`jaxmkl.load`, if both are refused.
 
         Warns:
           RuntimeWarning: the last one is damaged.

@@ -1,17 +1,17 @@
-"""The doorway of the drivers, where X and y are looked at once.
+"""The doorway of the drivers, where X and y are examined once.
 
 Data take one way through this package:
 
     Examples.of, of_fleet    where X and y lie, their shapes, dtypes and values; labels as numbers
-    _warnings                of data that tell nothing
-    _engine, many            rows in segments, padded to few lengths and played one by one; or all
-                             as one program: inside a trace and on several devices
+    _warnings                of uninformative data
+    _engine, many            rows in segments, padded to few lengths, each run in turn; or all as
+                             one program: inside a trace and on several devices
     _warnings                of what the rounds counted, and of predictions worse than the mean
 
-Values are checked where they are known: inside ``jit`` too, if they are data of an enclosing
-scope. They are checked on the host, with NumPy. Those that lie on an accelerator are checked
-there, and whether they are good comes back after the run with its counters, so a call waits for
-the device once. Labels of classes are read on the host.
+Values are checked if they are known, even inside ``jit`` if they belong to an enclosing scope.
+They are checked on the host, with NumPy. Those on an accelerator are checked there, and the answer
+comes back after the run with its counters, so a call waits for the device once. Labels of classes
+are read on the host.
 """
 
 from functools import partial
@@ -41,17 +41,17 @@ from jaxmkl.streaming.sparse import SparseRows, stored
 
 
 def is_tracer(*trees: PyTree) -> bool:
-    """Whether some leaf is a tracer, whose values are not known."""
+    """Tell if some leaf is a tracer, whose values are not known."""
     return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(trees))
 
 
 def is_traced(*trees: PyTree) -> bool:
-    """Whether we are inside a trace: some leaf is a tracer, or new arrays would be."""
+    """Tell if we are inside a trace: some leaf is a tracer, or new arrays would be."""
     return is_tracer(*trees) or is_inside_a_trace()
 
 
 def check_arguments(driver: str, learner: Any, state: PyTree) -> None:
-    """Refuse what is no learner, and a state of another one."""
+    """Refuse an argument that is no learner, and a state of another learner."""
     given = type(state).__name__
     if isinstance(state, Learner):
         given = f"{type(learner).__name__}, and the learner in its place"
@@ -63,7 +63,7 @@ def check_arguments(driver: str, learner: Any, state: PyTree) -> None:
 
 
 def check_states(driver: str, learner: Learner, states: PyTree) -> tuple[Any, int]:
-    """Refuse what are no states of a learner along a leading axis; what one is like, and M."""
+    """Check stacked states of a learner; return what a single one is like, and their number M."""
     leaves = jax.tree.leaves(states)
     axes = {np.shape(leaf)[:1] for leaf in leaves}
     wanted = "states of one learner, stacked: all leaves with the same leading axis, of at least 1"
@@ -76,11 +76,11 @@ def check_states(driver: str, learner: Learner, states: PyTree) -> tuple[Any, in
 
 
 class Reading:
-    """How the labels of a run are read, or those of all chunks of a stream.
+    """The reading of the labels of a run, or of all chunks of a stream.
 
     Labels in words keep the meaning that the first ones gave them. A state does not keep it: two
-    words are -1 and +1 in sorted order, so of the same learner "dog" could be +1 beside "cat", and
-    -1 beside "eel" in the next run. So words are refused where other labels came before.
+    words are -1 and +1 in sorted order, so for one learner "dog" could be +1 beside "cat", and -1
+    beside "eel" in the next run. So words are refused if other labels came before.
     """
 
     def __init__(self, round: Any = 0, *, in_chunks: bool = False, gaps: bool = False) -> None:
@@ -100,7 +100,7 @@ class Reading:
         return found
 
     def refuse_words(self, learner: Learner) -> None:
-        """Refuse labels in words, unless no round is known to have come before."""
+        """Refuse labels in words if a round is known to have come before."""
         known, K = not is_tracer(self.round), learner.num_outputs
         call = "labels(y, classes)[0]" if K is None else f"class_numbers(y, {K}, classes)[0]"
         text = "y must hold numbers or booleans where a state is continued"
@@ -111,17 +111,17 @@ class Reading:
 
 
 class Held(NamedTuple):
-    """X or y, and where it lies."""
+    """X or y, and its place in memory."""
 
     name: str
     array: Any
     """The array of NumPy or JAX, or sparse rows."""
     seen: np.ndarray | None
-    """Its numbers on the host, those stored of sparse rows; None where they cannot be seen."""
+    """Its numbers on the host, of sparse rows those stored; None if they cannot be seen."""
     stays: bool = False
-    """Whether it stays where it lies: on an accelerator, or on several devices."""
+    """True if it stays where it is: on an accelerator, or on several devices."""
     spread: bool = False
-    """Whether it lies on several devices."""
+    """True if it is on several devices."""
 
     @classmethod
     def of(
@@ -130,8 +130,8 @@ class Held(NamedTuple):
         """An argument of a driver.
 
         Args:
-          brought: whether it comes to the host from wherever it lies.
-          in_chunks: whether it does so from CPUs, as the state says where a stream runs.
+          brought: whether it is brought to the host from any device.
+          in_chunks: whether it is brought there from CPUs, as a stream runs where its state is.
 
         Raises:
           ValueError: if entries are masked, or parts lie on devices of other processes.
@@ -156,25 +156,25 @@ class Held(NamedTuple):
 
     @property
     def traced(self) -> bool:
-        """Whether its values are not known."""
+        """True if its values are not known."""
         return self.seen is None and not self.stays
 
     @property
     def is_sparse(self) -> bool:
-        """Whether these are sparse rows."""
+        """True if these are sparse rows."""
         return isinstance(self.array, SparseRows)
 
     def is_good(self, dtype: DTypeLike) -> jax.Array | None:
-        """Whether numbers on an accelerator can be learned from; None where there are none."""
+        """Tell if all numbers on an accelerator can be learned from; None if there are none."""
         numbers = stored(self.array)
         if self.seen is not None or self.traced or numbers.dtype == bool:
             return None
         return _all_within(numbers, _bound(numbers, dtype))
 
     def refuse(self, dtype: DTypeLike, known: np.ndarray | None = None) -> None:
-        """Raise for the first number, of those known, that cannot be learned from in a dtype."""
+        """Raise for the first ``known`` number that cannot be learned from in a dtype."""
         if self.seen is None:
-            with jax.ensure_compile_time_eval():  # for we may be inside a trace
+            with jax.ensure_compile_time_eval():  # as we may be inside a trace
                 good = self.is_good(dtype)
                 if good is None or good:
                     return
@@ -202,7 +202,7 @@ class Held(NamedTuple):
 
 
 def _bound(numbers: Any, dtype: DTypeLike) -> float:
-    """The largest magnitude that is learned from, or the largest number of the numbers' dtype."""
+    """The largest magnitude that can be learned, or the largest number of the numbers' dtype."""
     limits = jnp.finfo if jnp.issubdtype(numbers.dtype, jnp.floating) else jnp.iinfo
     return min(input_bound(dtype), float(limits(numbers.dtype).max))
 
@@ -213,30 +213,30 @@ def _all_within(numbers: jax.Array, bound: jax.Array) -> jax.Array:
 
 
 class Examples(NamedTuple):
-    """X and y of a driver; all that it has to know of them is known from here on."""
+    """X and y of a driver, with all that it has to know about them."""
 
     X: Held
     y: Held
-    """Labels of classes, where they can be seen, are -1 and +1, or 0 to K - 1."""
+    """Labels of classes, if they can be seen, are -1 and +1, or 0 to K - 1."""
     dtype: np.dtype
-    """That of the state."""
+    """The dtype of the state."""
     traced: bool
-    """Whether the driver is called inside a trace."""
+    """True if the driver is called inside a trace."""
     lengths: Any = None
-    """Of a fleet: how many of each stream's rows are examples (M,)."""
+    """For a fleet, the number of examples of each stream (M,)."""
 
     @classmethod
     def of(
         cls, learner: Learner, state: PyTree, X: Inputs, y: Labels, reading: Reading | None = None
     ) -> "Examples":
-        """Examples of one stream: X (T, D), perhaps sparse, and y (T,), of several targets (T, K).
+        """Examples of one stream: X (T, D), perhaps sparse, and y (T,), or several targets (T, K).
 
         Args:
           state: a state, or the keys of states that will be made for X.
-          reading: how a stream has the labels of its chunks read, which may be empty.
+          reading: the reading of a stream's labels; then chunks may be empty.
 
         Raises:
-          ValueError: for shapes, dtypes, values or labels that the learner cannot learn from.
+          ValueError: for shapes, dtypes, values or labels from which the learner cannot learn.
         """
         is_new = isinstance(state, jax.Array)
         reading = reading or Reading(0 if is_new else state.round)
@@ -279,11 +279,11 @@ class Examples(NamedTuple):
     ) -> "Examples":
         """Examples of streams side by side: X (M, T, D) and y (M, T), or (M, T, K).
 
-        Where they can be seen, X and y come back as 0 behind the lengths.
+        If they can be seen, X and y become 0 after the lengths.
 
         Args:
-          states: of the M streams.
-          like: what one of them is like.
+          states: the states of the M streams.
+          like: shapes and dtypes of one of them.
           lengths: (M,), by default T.
 
         Raises:
@@ -327,7 +327,7 @@ class Examples(NamedTuple):
 
     @property
     def length(self) -> int:
-        """How many rows T there are, of a fleet in each stream."""
+        """The number of rows T, for a fleet in each stream."""
         return self.X.array.shape[-2]
 
     def cast(self) -> tuple[PyTree, Any]:
@@ -339,7 +339,7 @@ class Examples(NamedTuple):
     ) -> "Examples":
         """Refuse values that cannot be learned from, and read labels of classes.
 
-        Only labels that are ``known`` are checked and read, by default all.
+        Only labels that are ``known`` are checked and read; by default all are.
         """
         X, y, classify = self.X, self.y, learner.task == "classification"
         for one in (X,) if classify else (X, y):
@@ -359,7 +359,7 @@ class Examples(NamedTuple):
 
 
 def _held(learner: Learner, X: Inputs, y: Labels, reading: Reading) -> tuple[Held, Held]:
-    """X and y as they are given; labels of classes, and those with gaps, on the host."""
+    """X and y as given; labels of classes, and labels with gaps, are brought to the host."""
     classify, chunks = learner.task == "classification", reading.in_chunks
     y = unmasked(y) if reading.gaps else y
     y = Held.of("y", y, brought=classify or reading.gaps, in_chunks=chunks)
@@ -370,5 +370,5 @@ def _held(learner: Learner, X: Inputs, y: Labels, reading: Reading) -> tuple[Hel
 
 
 def _is_column(learner: Learner) -> bool:
-    """Whether a label is one number: a class, or a target."""
+    """Tell if a label is one number: a class, or a single target."""
     return learner.task == "classification" or learner.num_outputs is None

@@ -1,8 +1,8 @@
 """Drivers of runs side by side: over one stream for many keys, and fleets of many streams.
 
-On a CPU runs are played in groups and segments of few shapes: a segment of a group is one program,
-whatever the length of the streams and their number. On accelerators, among several devices and
-inside a trace all runs are one program.
+On a CPU, runs advance in groups and segments of few shapes: a segment of a group is one program,
+whatever the length of the streams and their number. On accelerators, on several devices and inside
+a trace all runs are one program.
 """
 
 from collections.abc import Callable
@@ -44,13 +44,13 @@ from jaxmkl.streaming._warnings import refuse_and_warn, troubles, warn_of_exampl
 from jaxmkl.streaming.examples import Examples, check_states
 from jaxmkl.streaming.sparse import stored
 
-# Rows of a group, of which a run has 64 at most: more are no faster, fewer leave less to fill up.
+# Rows of a group, of which a run has 64 at most: more are no faster, fewer need less padding.
 _MOST = 256 * 64
 _BLOCK = 32  # of fleets
 
 
 def permutations(keys: jax.Array, num_examples: int) -> jax.Array:
-    """The orders (S, T) in which :func:`run_many` with the same keys goes through a stream.
+    """The orders (S, T) in which :func:`run_many` with the same keys takes the examples.
 
     Raises:
       ValueError: if ``keys`` are not as in :func:`run_many`, or ``num_examples`` is no count.
@@ -97,27 +97,26 @@ def run_many(
 ) -> tuple[PyTree, PyTree]:
     """Run a learner over a stream once for each key, in one call.
 
-    Runs advance side by side, as many as the device's memory has room for, or a CPU's cache.
+    As many runs advance side by side as the device's memory, or a CPU's cache, has room for.
 
-    Each run has its own initialisation, ``learner.init(jax.random.fold_in(key, 0), D)``. On a CPU
-    runs are played in groups of a power of two and in segments, as in :func:`jaxmkl.run`, so that
-    another length, and another number of keys up to that power of two, compiles nothing. On
-    accelerators, among several devices and inside a trace all runs are one program, which gathers
-    rows block by block.
+    Each run has its own initialisation, ``learner.init(jax.random.fold_in(key, 0), D)``. On a CPU,
+    runs advance in groups of a power of two and in segments, as in :func:`jaxmkl.run`, so another
+    length, or another number of keys up to that power of two, compiles nothing. On accelerators,
+    on several devices and inside a trace all runs are one program, which gathers rows by blocks.
 
     Args:
       learner: any learner.
-      keys: typed PRNG keys (S,), as from ``jax.random.split``. Where they lie on several devices
-        in equal parts, the runs are shared out likewise.
+      keys: typed PRNG keys (S,), such as those of ``jax.random.split``. If they lie on several
+        devices in equal parts, the runs are distributed likewise.
       X, y, block_size, record, delay: as in :func:`jaxmkl.run`.
       permute: whether each run has its own order of the examples, that of :func:`permutations`.
-      mesh: a ``jax.sharding.Mesh`` among whose devices the runs are shared out, whatever their
-        number, also those of several processes (:mod:`jaxmkl.guide.many_devices`). While they
-        run, devices do not wait for each other. Inside a trace it is ignored.
+      mesh: a ``jax.sharding.Mesh`` over whose devices the runs are distributed, whatever their
+        number; the devices may be of several processes (:mod:`jaxmkl.guide.many_devices`). While
+        they run, devices do not wait for each other. Inside a trace it is ignored.
 
     Returns:
-      States and records with leading axis S; records are in a run's own order. On a mesh they
-      stay in parts where the devices divide S; else every device has all of them.
+      States and records with leading axis S; records are in each run's own order. On a mesh they
+      stay distributed if the devices divide S; else every device has all of them.
 
     Raises:
       ValueError: as :func:`jaxmkl.run`, and for keys that are not a one-dimensional array of typed
@@ -147,7 +146,7 @@ def run_many(
         runs = _many_in_segments(learner, keys, examples, permute, plan)
     else:
         some = (placed(one, examples.dtype, T) for one in (examples.X, examples.y))
-        runs = _spread.played(program, sharding, (learner, *some), keys)
+        runs = _spread.distributed(program, sharding, (learner, *some), keys)
     refuse_and_warn("run_many", runs[0], examples)
     if not plan.delay and len(keys):
         warned("run_many", learner, examples, runs[1])
@@ -171,7 +170,7 @@ def _many_in_segments(
         return _begin(learner, rows_at(keys, places), capacity=capacity_for(T), **kind)
 
     def rows(places: np.ndarray, start: int, stop: int) -> tuple:
-        # behind the last row any will do
+        # after the last row, any row will do
         found = np.pad(orders[places, start:stop], ((0, 0), (0, room - stop + start)), mode="edge")
         some = (jax.tree.map(lambda leaf: np.asarray(leaf)[found], array) for array in (X, y))
         return *(array.astype(dtype) for array in some), stop - start
@@ -183,7 +182,7 @@ def _many_in_segments(
 def _run_many(
     given: tuple, keys: Any, *, plan: Plan, permute: bool, room: Any, sharding: Any
 ) -> tuple[PyTree, PyTree]:
-    """Runs of all keys over the stream of ``given``: learner, X and y."""
+    """Runs of all keys over one stream; ``given`` holds learner, X and y."""
 
     def begin(given: tuple, key: jax.Array, capacity: int) -> PyTree:
         learner, X, _ = given
@@ -193,13 +192,13 @@ def _run_many(
         learner, X, y = given
 
         def one(key: jax.Array, order: Any) -> tuple[PyTree, PyTree]:
-            play = partial(scan_rows, rows=Rows(X, y, order), plan=plan)
-            return with_late_labels(learner, begin(given, key, X.shape[0]), plan.delay, play)
+            rounds = partial(scan_rows, rows=Rows(X, y, order), plan=plan)
+            return with_late_labels(learner, begin(given, key, X.shape[0]), plan.delay, rounds)
 
         return jax.vmap(one)(keys, permutations(keys, X.shape[0]) if permute else None)
 
     def held(given: tuple, keys: jax.Array) -> PyTree:
-        # of more room in a state a block uses little, which a cache need not hold
+        # of a larger capacity a block uses only a part, so a cache need not hold it all
         state = begin(given, keys[0], 1 if room.is_cache else given[1].shape[0])
         return _held(given[0], state, block_size=plan.block_size)
 
@@ -209,7 +208,7 @@ def _run_many(
 def _begun(
     learner: Learner, keys: jax.Array, *, num_inputs: int, dtype: Any, capacity: int = 1
 ) -> PyTree:
-    """The state of a run, or of several, before it, with room for supports that may come."""
+    """The state before a run, or the states before several, with room for new supports."""
 
     def one(key: jax.Array) -> PyTree:
         state = learner.init(jax.random.fold_in(key, 0), num_inputs, dtype)
@@ -235,38 +234,36 @@ def run_fleet(
 ) -> tuple[PyTree, PyTree]:
     """Run many small learners, each over a stream of its own, side by side.
 
-    One learner a customer, a sensor, a machine: M states of the same learner advance together, and
-    each sees its own examples alone. Each equals :func:`jaxmkl.run` of that state and stream as
-    far as two runs with different block sizes do. Call it again with the states it returned, and
-    the streams go on; :func:`jaxmkl.save` and :func:`jaxmkl.load` take them all at once.
+    With one learner for each customer, sensor or machine, M states of the same learner advance
+    together, and each sees only its own examples. Each equals :func:`jaxmkl.run` of that state and
+    stream as closely as runs of two block sizes do. To continue the streams, call it again with
+    the states it returned; :func:`jaxmkl.save` and :func:`jaxmkl.load` take them all at once.
 
-    On a CPU they are played in groups and segments, as by :func:`jaxmkl.run_many`: another length
-    compiles nothing above 64 rows, or up to its power of two, and neither does another number of
-    streams up to its own, or where it fills groups.
+    On a CPU they advance in groups and segments, as in :func:`jaxmkl.run_many`: another length
+    compiles nothing if it is above 64 rows, or has the same next power of two; nor does another
+    number of streams, if it has the same next power of two or fills groups.
 
-    States begin as ``jax.vmap(lambda key: learner.init(key, D))(keys)``, with keys (M,); that
-    learner's features may be the same for all (one key M times) or each state's own. One of them
-    is ``jax.tree.map(lambda leaf: leaf[m], states)``, and goes into :func:`jaxmkl.run` or
-    ``learner.predict``.
+    States begin as ``jax.vmap(lambda key: learner.init(key, D))(keys)``, with keys (M,). With one
+    key M times all have the same random features, else each has its own. A single state is
+    ``jax.tree.map(lambda leaf: leaf[m], states)``, for :func:`jaxmkl.run` or ``learner.predict``.
 
     Args:
       learner: any learner.
-      states: of the M streams, all leaves with the leading axis M.
+      states: the states of the M streams, all leaves with the leading axis M.
       X: inputs (M, T, D), real numbers.
-      y: targets (M, T), several (M, T, K); labels as in :func:`jaxmkl.run`, of the same classes
-        for all streams, and in words at the first call alone.
-      lengths: (M,) integers from 0 to T: how many of a stream's rows are examples. What stands
-        behind these is ignored, and the state of a stream of length 0 stays as it is. By
-        default T.
-      block_size: examples per block, by default 32 or the learner's period, and no more than the
-        next power of two of T; changes speed alone. Give one to have the same bits wherever
-        streams are cut.
+      y: targets (M, T), or several (M, T, K); labels as in :func:`jaxmkl.run`, of the same classes
+        for all streams, and in words only at the first call.
+      lengths: (M,) integers from 0 to T, the number of examples of each stream; by default T. Rows
+        after these are ignored, and the state of a stream of length 0 does not change.
+      block_size: examples per block, by default 32 or the learner's period, and at most the next
+        power of two of T; it only changes speed. Set it to have the same bits wherever streams
+        are cut.
       record, delay: as in :func:`jaxmkl.run`.
-      mesh: as in :func:`jaxmkl.run_many`; without one, streams are shared out as the states are.
+      mesh: as in :func:`jaxmkl.run_many`; by default streams are distributed as the states are.
 
     Returns:
-      The states, and the records with leading axes M and T; behind a stream's length these are
-      NaN, or 0 where they are no floating-point numbers.
+      The states, and the records with leading axes M and T; after a stream's length these are
+      NaN, or 0 if they are no floating-point numbers.
 
     Raises:
       ValueError: as :func:`jaxmkl.run`, and for leading axes or lengths that do not fit.
@@ -289,7 +286,7 @@ def run_fleet(
     examples = Examples.of_fleet(learner, states, state, X, y, lengths)
     X, y, lengths, dtype = examples.X, examples.y, examples.lengths, examples.dtype
     T, D = X.array.shape[1:]
-    filled = 1 << (T - 1).bit_length()  # rows of streams that are filled up
+    filled = 1 << (T - 1).bit_length()  # rows of padded streams
     if block_size is None:
         block_size = min(learner.period or _BLOCK, filled)
     plan = plan_of("run_fleet", learner, block_size, record, delay, T)
@@ -316,12 +313,12 @@ def run_fleet(
             some = (np.pad(array, pad[: array.ndim]) for array in some)
             return *some, np.clip(lengths[places] - start, 0, stop - start)
 
-        # states may be in rounds of their own: renewals stay amid these
+        # states may be in different rounds, so renewals stay inside these
         after, recorded = _in_groups(learner, begin, rows, (M, T), size, length, None, plan)
     else:
         some = (placed(one, dtype, filled, axis=1) for one in (X, y))
         parts = with_room(learner, states, capacity), *some, lengths
-        after, recorded = _spread.played(program, sharding, learner, parts)
+        after, recorded = _spread.distributed(program, sharding, learner, parts)
         recorded = recorded if filled == T else jax.tree.map(lambda leaf: leaf[:, :T], recorded)
     refuse_and_warn("run_fleet", after, examples, before)
     return after, recorded
@@ -331,12 +328,12 @@ def run_fleet(
 def _run_fleet(
     learner: Learner, streams: tuple, *, plan: Plan, room: Any, sharding: Any
 ) -> tuple[PyTree, PyTree]:
-    """Each of the ``streams``, states, X, y and lengths, with these as their leading axis."""
+    """Run the streams; ``streams`` are states, X, y and lengths, each with leading axis M."""
 
     def group(learner: Learner, streams: tuple) -> tuple[PyTree, PyTree]:
         states, X, y, lengths = streams
-        play = partial(side_by_side, X=X, y=y, lengths=lengths, plan=plan)
-        return with_late_labels(learner, states, plan.delay, play)
+        rounds = partial(side_by_side, X=X, y=y, lengths=lengths, plan=plan)
+        return with_late_labels(learner, states, plan.delay, rounds)
 
     def held(learner: Learner, streams: tuple) -> PyTree:
         state, X = jax.tree.map(lambda leaf: leaf[0], streams[:2])
@@ -358,22 +355,22 @@ def _in_groups(
     begun: int | None,
     plan: Plan,
 ) -> tuple[PyTree, PyTree]:
-    """States and records of so many runs, in groups of one size.
+    """States and records of many runs, in groups of one size.
 
-    The last group is filled up with the last run.
+    The last group is padded with copies of the last run.
 
     Args:
-      states: of the places (S,) of runs, their states before the first row.
-      rows: of places, from where to where, X, y and the lengths as :func:`side_by_side` has them.
-      shape: how many runs there are, and rows (T).
+      states: a function of places (S,) of runs, which returns their states before the first row.
+      rows: a function of places, first and last row, which returns X, y, lengths of these runs.
+      shape: the number of runs, and that of rows (T).
       room, begun: as for :func:`in_segments`.
     """
 
     def group(places: np.ndarray) -> tuple[PyTree, PyTree]:
-        def play(learner: Any, states: PyTree, start: int, stop: int) -> tuple[PyTree, PyTree]:
+        def segment(learner: Any, states: PyTree, start: int, stop: int) -> tuple[PyTree, PyTree]:
             return run_group(learner, states, *rows(places, start, stop), plan=plan)
 
-        return in_segments(play, learner, states(places), T, room, begun, plan.delay, axis=1)
+        return in_segments(segment, learner, states(places), T, room, begun, plan.delay, axis=1)
 
     number, T = shape
     firsts = range(0, number, size)
@@ -384,9 +381,9 @@ def _in_groups(
 def _size_of_groups(
     learner: Learner, like: PyTree, number: int, length: int, block_size: int
 ) -> int:
-    """How many of so many runs, of states like this one, are a group: a power of two.
+    """The number of runs of a group, a power of two: as many as a CPU's cache has room for.
 
-    It is as many as a CPU's cache has room for.
+    There are ``number`` runs, of states ``like`` this one.
     """
     held = _held.eval_shape(learner, like, block_size=block_size)
     number = min(number, max(1, _MOST // min(length, 64)))
@@ -395,7 +392,7 @@ def _size_of_groups(
 
 @partial(jax.jit, static_argnames="block_size")
 def _held(learner: Any, state: PyTree, *, block_size: int) -> tuple[PyTree, PyTree]:
-    """What a run holds while a block is played: its state, and codes."""
+    """The arrays that a run holds during a block: its state, and codes."""
     X = jnp.zeros((block_size, learner.num_inputs(state)), learner.dtype(state))
     return state, learner.encode(state, X)
 
@@ -408,18 +405,18 @@ def rows_at(tree: PyTree, places: np.ndarray) -> PyTree:
 def side_by_side(
     learner: Any, states: PyTree, X: Inputs, y: Labels, lengths: Any, *, plan: Plan
 ) -> tuple[PyTree, PyTree]:
-    """Runs over rows of their own (S, R, ...), of which the first so many are examples.
+    """Runs over rows of their own (S, R, ...), of which the first ``lengths`` are examples.
 
-    Where ``lengths`` are one number, all states are in the same round. Where they are (S,),
-    records are NaN or zeros behind them.
+    If ``lengths`` are one number, all states are in the same round. If they are (S,), the records
+    after them are NaN or zeros.
     """
     rounds, in_step = jax.vmap(lambda state: state.round)(states), jnp.ndim(lengths) == 0
-    # a number that all share: else each turn would choose, for all states, what to keep
+    # a number that all share: otherwise each turn would select, for all states, what to keep
     blocks = jnp.max(num_blocks(rounds, lengths, plan.block_size))
 
     def one(state: PyTree, X: Inputs, y: Labels, length: Any) -> tuple[PyTree, PyTree]:
         rows = Rows(X, y, length=length)
-        if in_step:  # likewise, where blocks begin
+        if in_step:  # likewise the beginnings of blocks
             own = state.round
             state = jax.tree.map(lambda leaf: rounds[0] if leaf is own else leaf, state)
         state, recorded = scan_rows(learner, state, rows, blocks, plan=plan)
@@ -432,7 +429,7 @@ def side_by_side(
 
 
 def _blanked(present: jax.Array, leaf: jax.Array) -> jax.Array:
-    """Records of a stream, NaN or zeros where there was no round."""
+    """Records of a stream, NaN or zeros for absent rounds."""
     present = present.reshape(-1, *(1,) * (leaf.ndim - 1))
     blank = jnp.nan if jnp.issubdtype(leaf.dtype, jnp.floating) else 0
     return jnp.where(present, leaf, jnp.asarray(blank, leaf.dtype))

@@ -29,7 +29,7 @@ R = TypeVar("R")
 
 
 def _names_a_missing_state(driver: Callable[P, R]) -> Callable[P, R]:
-    """Say that the state is missing where a driver is called with learner, X and y."""
+    """Make a driver that is called with learner, X and y say that the state is missing."""
 
     @wraps(driver)
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -57,55 +57,54 @@ def run(
     numbers, but blocks of examples are encoded by large matrix products. Streams are run in
     segments of 4,096 rows, or of 512 or 64 if they are shorter, so that another length compiles
     nothing. Inside ``jit``, ``vmap`` and ``grad`` values are not checked, and a state with support
-    vectors keeps the room it has.
+    vectors keeps its capacity.
 
-    Large products add numbers in another order, so results differ from the scan's, and between
-    block sizes, by rounding and by what a learner makes of it. On one stream of 20,000 examples,
+    Large products add numbers in another order, so results differ from those of the scan, and
+    between block sizes, by rounding and its consequences. On one stream of 20,000 examples,
     in single precision and with targets of variance 1, predictions differed by 1e-6 at most with
     gradient steps on random features (``raker``); by 1e-4 with least squares and forests
     (``expert_mkl(banks="fixed")``); by .004 with learned metrics (``expert_mkl()``), where each
-    renewal magnifies what came before; and by 3e-4 with growing supports (``spa``, after 3,000).
-    The mean losses differed by less than 1e-4 of themselves. Where rounding decides a draw or a
-    split, what follows is another run, as likely as the first.
+    renewal magnifies earlier differences; by 3e-4 with growing supports (``spa``, after 3,000).
+    The mean losses differed by less than 1e-4 of themselves. If rounding decides a draw or a
+    split, the rest is another run, as likely as the first.
 
     Args:
       learner: any learner.
       state: from ``learner.init``, an earlier run or a checkpoint; at the same block size a run
         that is cut and continued equals the uninterrupted one bit for bit.
-      X: inputs (T, D), real numbers, cast to the state's dtype: an array, SciPy's sparse ones or
+      X: inputs (T, D), real numbers, cast to the state's dtype: an array, a sparse one of SciPy or
         :class:`jaxmkl.streaming.SparseRows`.
-      y: targets (T,) or (T, 1), several (T, K); labels of two classes as
+      y: targets (T,) or (T, 1), or several (T, K); labels of two classes as
         :func:`jaxmkl.labels.labels` takes them, of K classes as
-        :func:`jaxmkl.labels.class_numbers`. Words are for a new state alone: a state does not
-        keep them, so where it is continued these functions turn words into numbers by the
-        ``classes`` that they returned for the first labels.
-      block_size: examples per block; changes speed alone. A learner may take a smaller one.
-      record: what to keep of each round, a function of its :class:`jaxmkl.Output`. Another
-        function object is another compilation.
-      delay: N, rounds after which a label is known, an integer of at least 0: see
+        :func:`jaxmkl.labels.class_numbers`. Words are for a new state alone, as a state does not
+        keep them: to continue, convert words by these functions, with the ``classes`` that they
+        returned for the first labels.
+      block_size: examples per block, which only changes speed. A learner may take fewer.
+      record: a function of the :class:`jaxmkl.Output` of a round, which returns what to keep of
+        it. Another function object is another compilation.
+      delay: N, the number of rounds after which a label is known, at least 0: see
         :func:`jaxmkl.wrappers.delayed`. Labels that are due after the last round are
         learned at the end of the run, so the state is the learner's own.
 
     Returns:
       The state after the stream, and the records with leading axis T: by default an ``Output``
-      with ``prediction`` (T,), of several outputs (T, K), ``loss`` and ``queried`` (T,) and no
+      with ``prediction`` (T,), or (T, K) for several outputs, ``loss`` and ``queried`` (T,) and no
       ``info``.
 
     Raises:
-      ValueError: for what is no learner or not its state, shapes that do not fit, no example,
-        NaN or infinite values, labels that are not the learner's classes, words where a state is
-        continued, or a negative delay.
+      ValueError: for no learner, the state of another learner, shapes that do not fit, no example,
+        NaN or infinite values, labels that are not the learner's classes, words for a state that
+        is continued, or a negative delay.
 
     Warns:
-      RuntimeWarning: when the learner diverges (``state.nonfinite`` counts the rounds): a model's
-        value or the loss was infinite or NaN, a prediction more than 8 million times as large as
-        any label, or the value of a classifier's model far larger than its steps can make it; the
-        last two of classes only where k(x, x) = 1 is known. Or when labels were more than a
-        hundred times as large as all before, which no learner of numbers believes at once
-        (``state.outlying`` counts them among those refused); or when all inputs are constant, or
-        those of a column differ by so little that their squares vanish; or when over a thousand
-        rows or more predictions with the squared loss err 1.05 times as much as the mean of the
-        labels would, where the default's records are on the host.
+      RuntimeWarning: the learner diverges (``state.nonfinite`` counts the rounds): a model's value
+        or the loss was infinite or NaN, a prediction more than 8 million times as large as any
+        label, or the value of a classifier's model far larger than its steps can make it; for
+        classes the last two only if k(x, x) = 1 is known. Or labels were more than a hundred times
+        as large as all before, and refused (``state.outlying`` counts them). Or all inputs are
+        constant, or those of a column differ by so little that their squares vanish. Or over a
+        thousand rows or more, predictions with the squared loss err 1.05 times as much as the mean
+        of the labels would; this is judged by the default's records on the host.
 
     >>> import jax, jaxmkl
     >>> learner, X = jaxmkl.raker(), jax.random.normal(jax.random.key(0), (500, 3))
@@ -120,10 +119,10 @@ def run(
     if examples.traced:
         rows, plan = Rows(*examples.cast()), plan.on(device_of(state))
 
-        def play(learner: Any, state: PyTree) -> tuple[PyTree, PyTree]:
+        def rounds(learner: Any, state: PyTree) -> tuple[PyTree, PyTree]:
             return run_rows(learner, state, rows, plan=plan)
 
-        return with_late_labels(learner, state, plan.delay, play)
+        return with_late_labels(learner, state, plan.delay, rounds)
     warn_of_examples("run", learner, examples)
     state, recorded = run_segments("run", learner, state, examples, room_for(examples), plan)
     if not plan.delay:
@@ -142,19 +141,19 @@ def stream(
 ) -> Iterator[tuple[PyTree, PyTree]]:
     """Run a learner over chunks that come from anywhere, in constant memory.
 
-    A generator, so that the caller sums up metrics or saves a checkpoint after each chunk, and
-    stops when it likes. Cutting a stream otherwise changes nothing; a chunk needs a compilation if
-    it is the first of more than 64 rows, or of more than 512. Rows of sparse chunks are padded
-    alike, to a power of two of entries. Empty chunks are passed over. Labels in words keep the
-    meaning that the first chunk gave them; it has to hold all classes, and the state has to be
-    new. Where labels come late, play :func:`jaxmkl.wrappers.delayed`: its state, in a checkpoint
-    too, keeps what is due from one chunk to the next.
+    It is a generator: after each chunk, the caller may sum up metrics, save a checkpoint, or stop.
+    The cuts of a stream change nothing; a chunk needs a compilation if it is the first of more
+    than 64 rows, or of more than 512. Rows of sparse chunks are padded likewise, to a power of two
+    of entries. Empty chunks are skipped. Labels in words keep the meaning that the first chunk
+    gave them; it must have all classes, and the state must be new. If labels come late, use
+    :func:`jaxmkl.wrappers.delayed`: its state, and so a checkpoint, keeps what is due from one
+    chunk to the next.
 
     Args:
       learner, state, block_size, record: as in :func:`run`.
       chunks: pairs (X, y), as in :func:`run`.
-      gaps: whether labels may be missing, as NaN, None or masked: such an example is predicted
-        and not learned, and counted among the invalid ones if its label was asked for.
+      gaps: whether labels may be missing: NaN, None or masked. Such an example is predicted, not
+        learned, and counted among the invalid ones if its label was asked for.
 
     Yields:
       ``(state, records)`` after each chunk.
@@ -184,10 +183,10 @@ def stream(
 
 
 class Stream:
-    """Runs a learner over chunks that are pushed in one after the other, as :func:`stream` does.
+    """Run a learner over chunks that are pushed one after the other, as :func:`stream` does.
 
-    The learner's state goes in and comes out. What stays here is what saves compilations, the
-    length that segments are padded to, and the meaning of labels in words.
+    The learner's state goes in and comes out. An instance keeps the length to which segments are
+    padded, which saves compilations, and the meaning of labels in words.
 
     Args:
       learner, block_size, record, gaps: as in :func:`stream`.
@@ -215,10 +214,10 @@ class Stream:
         self._reading = Reading(in_chunks=True, gaps=gaps)
         self._chunks = self._room = self._fullest = 0
         self._first: list[Examples] | None = []  # until there are enough of them to be judged
-        self._errors: Errors | None = None  # those so far, where they are to be judged
+        self._errors: Errors | None = None  # the errors so far, if they are judged
 
     def push(self, state: PyTree, X: Inputs, y: Labels) -> tuple[PyTree, PyTree]:
-        """Run the next chunk and return the state after it and its records, None of an empty one.
+        """Run the next chunk, and return the state after it and its records, None if it is empty.
 
         Raises:
           ValueError: as :func:`stream`.
@@ -252,7 +251,7 @@ class Stream:
         return after, recorded
 
     def _judge_first(self, examples: Examples) -> None:
-        """Warn of examples from which nothing can be learned, once the first rows are there."""
+        """Warn of examples from which nothing can be learned, once the first rows have come."""
         X, y = examples.X, examples.y
         if self._first is None or X.is_sparse or X.seen is None or y.seen is None:
             self._first = None

@@ -15,17 +15,17 @@ from jaxmkl._types import Inputs
 
 @pytree.dataclass
 class SparseRows:
-    """A sparse matrix (T, D) as rows of K entries, K being those of the fullest row.
+    """A sparse matrix (T, D) as rows of K entries, the number of entries of the fullest row.
 
-    The drivers (:func:`jaxmkl.run` and the others) take it as X, and turn SciPy's matrices and
-    arrays into it. It is a pytree, so it may enter ``jit``; another K is another compilation. It
-    takes T K numbers and as many int32, so that one very full row costs much.
+    The drivers (:func:`jaxmkl.run` and the others) take it as X, and convert SciPy's matrices and
+    arrays to it. It is a pytree, so it may enter ``jit``; another K is another compilation. It
+    takes T K numbers and as many int32, so a single full row makes it large.
 
     ``rows[r]``, with integers r (B,), is the dense block (B, D) of these rows, in a floating
     dtype. To select rows and stay sparse: ``jax.tree.map(lambda leaf: leaf[r], rows)``.
 
     Args:
-      indices: (T, K) integers, the columns of each row's entries: increasing, and filled up with
+      indices: (T, K) integers, the columns of each row's entries: increasing, and padded with
         ``num_columns``.
       values: (T, K) real numbers, the entries; those at padded places are ignored.
       num_columns: D (static).
@@ -69,10 +69,10 @@ class SparseRows:
         """The rows of a sparse matrix (T, D), anything whose ``tocsr()`` is SciPy's CSR.
 
         Returns:
-          The rows, in host memory and in the dtype of ``X``. Entries that stand twice are summed.
+          The rows, in host memory and in the dtype of ``X``. Duplicate entries are summed.
 
         Raises:
-          ValueError: when X is not sparse, has not two axes, or an entry beyond its columns.
+          ValueError: if X is not sparse, has not two axes, or has an entry beyond its columns.
 
         >>> import scipy.sparse
         >>> rows = SparseRows.from_csr(scipy.sparse.csr_array([[0, 5, 0, 6], [0, 0, 7, 0]]))
@@ -126,7 +126,7 @@ class SparseRows:
         return self._with(self.indices, self.values.astype(dtype))
 
     def padded(self, num_rows: int, num_entries: int) -> "SparseRows":
-        """The rows in host memory, with empty ones and filled-up places added: (T, K) as given."""
+        """The rows in host memory, padded to (T, K) as given with empty rows and entries."""
         T, K = self.values.shape
         pad = partial(np.pad, pad_width=((0, num_rows - T), (0, num_entries - K)))
         indices = pad(np.asarray(self.indices), constant_values=self.num_columns)
@@ -134,5 +134,5 @@ class SparseRows:
 
 
 def stored(array: Any) -> Any:
-    """The numbers of an array, of sparse rows those that they store."""
+    """The numbers of an array, or those that sparse rows store."""
     return array.values if isinstance(array, SparseRows) else array

@@ -1,8 +1,8 @@
 """Published settings: every learner of the papers exactly as its paper runs it.
 
-The recipes of :mod:`jaxmkl.recipes` deviate where measurements suggest it. What is made here does
-not: it has each constant that the paper prints, and :data:`SETTINGS` names the place of each.
-Where a paper is silent, the constant says so, and what is taken instead.
+The recipes of :mod:`jaxmkl.recipes` deviate where measurements suggest it. The learners made here
+do not: they have each constant that the paper prints, and :data:`SETTINGS` names its source. If a
+paper does not state a constant, this is said, with the value that is used.
 """
 
 from jaxmkl import _pytree as pytree
@@ -30,7 +30,7 @@ def published(name: str, *, num_examples: int, num_inputs: int, **tuned: Number)
         :func:`jaxmkl.omkc_sd`; one of :data:`SETTINGS`.
       num_examples: T, the length of the stream; some rates depend on it.
       num_inputs: D, the number of inputs; some kernels depend on it.
-      **tuned: values of arguments that the paper tunes on each data set, as ``step_size=1e-3``;
+      **tuned: values of arguments that the paper tunes on each data set: ``step_size=1e-3``;
         ``SETTINGS[name].tuned`` has their names, and the values that the paper tries.
 
     Raises:

@@ -1,6 +1,6 @@
 """The published setting of online classification of many tasks.
 
-Of the paper only its supplement, with the proofs, is to be had; it states no numbers.
+Only the paper's supplement, with the proofs, is available; it states no numbers.
 """
 
 from jaxmkl.recipes.multitask import multitask

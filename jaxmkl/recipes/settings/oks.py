@@ -1,7 +1,7 @@
 """OKS-SIL, OKL-GD, OKS and Proj-KA as Zhang and Liao run them.
 
-They count a mistake where y f < 0, so that a prediction of 0 is right (section 6); scores here
-count it as wrong.
+They count a mistake if y f < 0, so a prediction of 0 is right (section 6); scores here count it as
+wrong.
 """
 
 from jaxmkl._types import Number

@@ -1,4 +1,4 @@
-"""The published setting of a learner: how to make it, and where each of its constants stands."""
+"""The published setting of a learner, and the source of each of its constants."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -11,7 +11,7 @@ class Constant(NamedTuple):
     """A constant of a published setting."""
 
     name: str
-    """The argument of the recipe, or the part that it belongs to."""
+    """The argument of the recipe, or the part to which it belongs."""
     value: str
     """Its value in the paper's symbols, as "η_l = T^(-1/2)"."""
     source: str
@@ -25,8 +25,8 @@ class Setting(NamedTuple):
     paper: str
     """Authors, year and title."""
     learner: Callable[..., Learner]
-    """Makes the learner for T examples of D inputs and, by their names, values of what is
-    ``tuned``."""
+    """A function that makes the learner for T examples of D inputs, and ``tuned`` arguments by
+    their names."""
     constants: tuple[Constant, ...]
     """Every constant with its source."""
     tuned: Mapping[str, tuple[float, ...]] = MappingProxyType({})
