@@ -1,6 +1,6 @@
-"""The house in pictures: which file holds what, the four questions, blocks and rounds.
+"""The architecture in pictures: the files, the four questions, blocks and rounds.
 
-## Which file holds what
+## The files
 
 Imports point down this list; a private module is imported by its own package alone.
 
@@ -56,7 +56,7 @@ Each answer is a part, a value; any four make a learner, :class:`jaxmkl.MKL`.
     query        is the label worth asking for? ── yes ──> the label ─────┘
                                                 └─ no ───> skip
 
-What a part is asked for, method by method, is in :mod:`jaxmkl.guide.extend`.
+The methods of the parts are in :mod:`jaxmkl.guide.extend`.
 
 ## Blocks and rounds
 
@@ -67,11 +67,11 @@ not depend on what is learned meanwhile. So B rounds share one encoding, by larg
              encode     │ encode     │ encode          once a block: X (B, D) -> codes
              p  p  p  p │ p  p  p  p │ p  p            predict from one code: small
               u  u  u  u│  u  u  u  u│  u  u           update: small
-                   close│       close│                 what a finished block leaves behind
+                   close│       close│                 after a block, e.g. move its new supports
 
 The places marked by dots are padding: rounds that are not there, which change no bit of the state.
-As blocks are aligned with rounds, a run that is cut anywhere and resumed meets the same blocks,
-and goes on bit for bit:
+As blocks are aligned with rounds, a run that is cut anywhere and resumed has the same blocks, and
+continues bit for bit:
 
 >>> import jax, jaxmkl
 >>> learner, X = jaxmkl.raker(num_features=5), jax.random.normal(jax.random.key(0), (30, 2))

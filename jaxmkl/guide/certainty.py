@@ -1,4 +1,4 @@
-"""How sure a learner is: variances, distributions, intervals, probabilities, and their judgement.
+"""The certainty of predictions: variances, distributions, intervals, probabilities, and scores.
 
 | What you want | What gives it | Where it is |
 |---|---|---|
@@ -31,13 +31,13 @@ True
 
 :class:`jaxmkl.distributions.StudentMixture` has ``log_prob``, ``cdf``, ``quantile``, ``interval``,
 ``sample`` and ``crps``. They are pure functions, for one prediction or a whole stream of them. Put
-wrappers that scale the target inside, so that densities are in its own units:
-``predictive(scaled_targets(learner))``. Before two labels differ nothing is known of the noise:
+wrappers that scale the target inside, so that densities are in the target's units:
+``predictive(scaled_targets(learner))``. Before two labels differ, nothing is known of the noise:
 densities and intervals are NaN there, so take means of scores by ``jnp.nanmean``.
 
 ## Is it right?
 
-The label that comes judges a density. The log score is the logarithm of the density at the label;
+The next label judges a density. The log score is the logarithm of the density at the label;
 larger is better. The CRPS has the units of the label, and is the absolute error if a prediction is
 a single number; smaller is better. The probability integral transform shows whether densities are
 as wide as they should be: then a tenth of the labels falls into each tenth of the probability.

@@ -1,4 +1,4 @@
-"""Choose a learner: what is the label, what may a round cost, and what are the units?
+"""Choose a learner by the kind of label, the time of a round, and the units of the data.
 
 If you have no time to read on, use :func:`jaxmkl.expert_mkl` with scaled inputs and targets. It
 has the smallest error of all learners here on nearly every stream that we tried, and needs no
@@ -36,9 +36,9 @@ distributions to predictions of numbers (:mod:`jaxmkl.guide.certainty`).
   (:mod:`jaxmkl.guide.learned`); with ``expert_mkl(banks="fixed")``, which leaves the learning of
   kernels out, 13 times.
 - **Exact kernels, models made of examples**: :func:`jaxmkl.spa` and the other learners with
-  supports keep examples instead of features. They take any kernel (polynomials too), are exact for
-  any number of inputs, and grow, unless they have a budget (:func:`jaxmkl.bpas`, ...).
-- **Unknown bandwidth**: :func:`jaxmkl.oks_sil` moves the bandwidth while it learns, one for all
+  supports keep examples instead of features. They take any kernel (also polynomials), are exact
+  for any number of inputs, and grow, unless they have a budget (:func:`jaxmkl.bpas`, ...).
+- **Unknown bandwidth**: :func:`jaxmkl.oks_sil` adapts the bandwidth while it learns, one for all
   inputs or one for each. The others choose among the bandwidths that they are given.
 
 The table in the README has the times.
@@ -53,24 +53,25 @@ columns have long tails. Step sizes and tolerances have units of the target, so 
 >>> units = jnp.array([[1.0, 1000.0, 0.001]])
 >>> X = jax.random.normal(jax.random.key(0), (600, 3))
 >>> y = 50 + 10 * jnp.sin(2 * X[:, 0]) * X[:, 2]
->>> def play(learner, X):
+>>> def final_error(learner, X):
 ...     state = learner.init(jax.random.key(1), num_inputs=3)
 ...     state, outputs = jaxmkl.run(learner, state, X, y)
 ...     return outputs.loss[300:].mean() / y[300:].var(), state
->>> bool(play(guarded(jaxmkl.raker()), X * units)[0] < 0.5)
+>>> bool(final_error(guarded(jaxmkl.raker()), X * units)[0] < 0.5)
 True
->>> bool(play(wrappers.scaled_targets(jaxmkl.raker()), X * units)[0] > 1.0)  # not scaled
+>>> unscaled = wrappers.scaled_targets(jaxmkl.raker())          # only its targets are scaled
+>>> bool(final_error(unscaled, X * units)[0] > 1.0)
 True
 
 ## Try some
 
 Every example is predicted before its label is seen. So the loss of one pass over your own stream
-is a fair test, and no split is needed. It includes the first rounds; leave them out to compare
-what was learned in the end, as ``play`` does above. There, an error of 1 is that of predicting the
-mean of all labels.
+is a fair test, and no split is needed. It includes the first rounds; to compare what was learned
+in the end, leave them out, as ``final_error`` does above. There, predicting the mean of all labels
+has the error 1.
 
 >>> few = jaxmkl.raker(jaxmkl.Gaussian([0.5, 1.0, 2.0]))
->>> error, state = play(guarded(few), X)
+>>> error, state = final_error(guarded(few), X)
 >>> bool(error < 0.5)
 True
 
@@ -85,7 +86,8 @@ the examples at once. The same keys are the same orders for any learner, so comp
 >>> bool(difference.mean() > 2 * difference.std(ddof=1) / len(keys) ** 0.5)     # standard errors
 True
 
-On a stream whose order means something keep it (``permute=False``): only the features are drawn.
+If the order of a stream means something, keep it (``permute=False``): seeds then draw only
+features.
 
 ## Which kernels?
 

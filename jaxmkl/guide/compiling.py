@@ -1,11 +1,11 @@
-"""Compiling: what is compiled when, how long programs are kept, and how to see it.
+"""Compiling: when programs are compiled, how long they are kept, and how to see it.
 
 >>> import contextlib, io, logging, jax, numpy as np, jaxmkl
 >>> X = np.random.default_rng(0).normal(size=(130, 2)).astype(np.float32)
 >>> y, learner = np.sin(X[:, 0]), jaxmkl.raker(jaxmkl.Gaussian([0.5, 1.0]), num_features=10)
 >>> state = learner.init(jax.random.key(0), num_inputs=2)
 
-``jax.log_compiles()`` tells of each compilation. This counts what it tells:
+``jax.log_compiles()`` logs each compilation. This function counts its messages:
 
 >>> def compilations(call):
 ...     handler, log = logging.StreamHandler(io.StringIO()), logging.getLogger("jax")
@@ -25,8 +25,8 @@ or 64 where there are no more (or where rows are wide), and another length compi
 (True, 0)
 
 Kernels that are learned have programs of their own, one for each bank, called between segments.
-Outside of a trace NumPy works out ``init``, from the random bits of a trace; little is compiled.
-Large programs are compiled by XLA's older way where JAX has it (below 0.12), in half the time.
+Outside of a trace NumPy computes ``init``, from the random bits of a trace; little is compiled.
+Large programs are compiled by XLA's older backend where JAX has it (below 0.12), in half the time.
 On a CPU :func:`jaxmkl.run_many` and :func:`jaxmkl.run_fleet` run groups of a power of two.
 
 **Numbers are not compiled in**: step sizes, bandwidths, rates, states and data are arguments.
@@ -45,10 +45,10 @@ program, for each length and number of them.
 their first call, ``predict_many`` for the next power of two of the rows (16 at least). **Inside a
 trace** (``jit``, ``vmap``, ``grad``, ``scan``) all these are a part of your program.
 
-**What is kept.** Each kernel of a program is a piece of memory by itself, of which Linux gives a
-process 65,530. So this library lets go of the programs that were not called for longest when its
-programs have more than 8,192 such pieces together; what is called again then is compiled again.
-:func:`jaxmkl.streaming.keep_programs` sets that bound.
+**What is kept.** Each kernel of a program is a memory mapping of its own, of which Linux allows a
+process 65,530. So this library drops its least recently used programs once they have more than
+8,192 mappings together; a dropped program is compiled again when it is called again.
+:func:`jaxmkl.streaming.keep_programs` sets that limit.
 
 **Between processes** nothing is kept, unless JAX has a folder for it:
 :func:`jaxmkl.compile_cache`, called once, gives it one, ``~/.cache/jaxmkl`` or another. It only

@@ -1,14 +1,14 @@
-"""Decide by what a learner does not know: bandits, optimisation of a function, labels.
+"""Decide by epistemic variances: bandits, optimisation of a function, labels.
 
-Learners with least squares know two variances (:mod:`jaxmkl.mkl`). ``prediction.epistemic`` is
-that of what the learner does not know, and shrinks with every label: explore by it.
+Learners with least squares predict two variances (:mod:`jaxmkl.mkl`). ``prediction.epistemic`` is
+the variance of the learner's own function, and shrinks with every label: explore by it.
 ``prediction.variance`` adds the noise of the label, which no choice removes.
 
 ## Which arm: a contextual bandit
 
-In each round a context comes, one arm is played, and only its reward is seen. One learner for each
-arm is one learner with a leading axis in its state. All arms predict; the state of the arm that is
-played is taken out, learns the reward, and is put back. The noise of rewards is one for all arms:
+In each round a context comes, one arm is pulled, and only its reward is seen. One learner per arm
+is one learner with a leading axis in its state. All arms predict; the state of the arm that is
+pulled is taken out, learns the reward, and is put back. All arms share an estimate of the noise:
 
 >>> import jax, jax.numpy as jnp, jaxmkl
 >>> bank = jaxmkl.models.FeatureModels(
@@ -17,7 +17,7 @@ played is taken out, learns the reward, and is put back. The noise of rewards is
 ...     jaxmkl.features.FourierFeatures(20),
 ... )
 >>> learner, arms = jaxmkl.MKL(bank), 3
->>> def play(states, inputs):
+>>> def pull(states, inputs):
 ...     x, key = inputs
 ...     said = jax.vmap(learner.predict, (0, None))(states, x)
 ...     own, common = jax.random.split(key)
@@ -31,22 +31,22 @@ played is taken out, learns the reward, and is put back. The noise of rewards is
 >>> X = jax.random.normal(jax.random.key(0), (300, 3))
 >>> keys = jax.random.split(jax.random.key(2), 300)
 >>> states = jax.jit(jax.vmap(lambda key: learner.init(key, num_inputs=3)))(keys[:arms])
->>> states, regret = jax.lax.scan(play, states, (X, keys))
+>>> states, regret = jax.lax.scan(pull, states, (X, keys))
 >>> bool(regret[150:].mean() < 0.3 * regret[:50].mean())
 True
 
-This is Thompson sampling: an arm is played about as often as it may be the best. Of many arms
-with draws of their own the largest is nearly always far off, so half of the variance of a draw is
-common to all arms here. Epsilon-greedy plays any arm with a fixed probability instead, and pays
-for ever. Thompson sampling has .57 and .35 of the regret of epsilon-greedy with ε = .1 on two
-generated bandits, and .65 on images of digits, with ten arms, 64 inputs and 1,797 rounds
-(``python -m experiments decisions``). With independent draws it has .79 there. An arm with a noise
-of its own would think after a few equal rewards that there is none, and explore no more.
+This is Thompson sampling: an arm is pulled about as often as it may be the best. If each of many
+arms has a draw of its own, the largest is nearly always far off, so here half of the variance of a
+draw is common to all arms. Epsilon-greedy instead pulls any arm with a fixed probability, and pays
+for it forever. Thompson sampling has .57 and .35 of the regret of epsilon-greedy with ε = .1 on
+two generated bandits, and .65 on images of digits, with ten arms, 64 inputs and 1,797 rounds
+(``python -m experiments decisions``). With independent draws it has .79 there. If each arm had its
+own estimate of the noise, it could be 0 after a few equal rewards, and end the exploration.
 
 ## Which point: Bayesian optimisation
 
-A function that is expensive to evaluate is to be maximised. Among random candidates and others
-near the best point so far, evaluate the one that the learner draws highest:
+To maximise a function that is expensive to evaluate, take random candidates and others near the
+best point so far, and evaluate the one with the highest draw:
 
 >>> def objective(x):                                           # its maximum is 0, at (.7, .7)
 ...     return -jnp.sum(jnp.square(x - 0.7))
@@ -67,8 +67,8 @@ near the best point so far, evaluate the one that the learner draws highest:
 >>> bool(most > -0.01)
 True
 
-The prior mean is 0, so standardise the values by those of some random points at first. The upper
-confidence bound ``said.value + 2 * jnp.sqrt(said.epistemic)`` may stand in place of the draw.
+The prior mean is 0, so standardise the values by those of some random points first. The upper
+confidence bound ``said.value + 2 * jnp.sqrt(said.epistemic)`` may replace the draw.
 
 ## Which label
 

@@ -1,4 +1,4 @@
-"""Streams that change: which parts forget, how fast they adapt, and how to see it.
+"""Streams that change: the parts that forget, how fast they adapt, and how to see it.
 
 Every learner here continues to learn, so nothing is ever retrained. How fast it follows a change
 depends on how it forgets.

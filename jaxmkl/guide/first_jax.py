@@ -1,6 +1,6 @@
 """First ten minutes: composing in JAX.
 
-A learner is a pytree of numbers, and its step a pure function: your own ``scan`` is all it needs.
+A learner is a pytree of numbers, and its step is a pure function, which ``scan`` can run:
 
 >>> import jax, jax.numpy as jnp, jaxmkl
 >>> X = jax.random.normal(jax.random.key(0), (300, 2))

@@ -1,7 +1,7 @@
 """First ten minutes: labelling, and a model in use.
 
-If labels cost more than rows, let the learner say which it wants to have. In a terminal, this
-command shows the rows that are worth a label, learns each label that you enter, and saves all:
+If labels are expensive, let the learner say which ones it wants. In a terminal, this command shows
+the rows that are worth a label, learns each label that you enter, and saves everything:
 
     jaxmkl ask reviews.csv --target kind --classes good,bad --budget 100 --save kind.npz
 
@@ -23,15 +23,15 @@ In Python, ``query`` says whether a label is wanted, and ``update`` learns one w
 >>> 0 < asked < 200                                         # the share falls to .3 in time
 True
 
-A model in use is kept in a file. Another process goes on where it was, bit for bit:
+A model in use is kept in a file. Another process continues from there, bit for bit:
 
 >>> jaxmkl.save(path := tempfile.mkdtemp() + "/model.npz", learner, state)
 >>> learner, state = jaxmkl.load(path)
 >>> learner.predict_many(state, X[:4]).value.shape
 (4,)
 
-- A state does not keep the words of its labels, so keep the classes yourself: call
-  ``y, classes = jaxmkl.labels.labels(words)`` at first, and
+- A state does not keep the words of its labels, so keep the classes yourself: at first call
+  ``y, classes = jaxmkl.labels.labels(words)``, and
   ``y, _ = jaxmkl.labels.labels(words, classes)`` from then on.
 - Rows that cannot be learned from are skipped, and ``state.invalid`` counts them. Probabilities
   come from ``jaxmkl.wrappers.probabilities(learner)``.

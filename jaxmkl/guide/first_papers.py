@@ -27,10 +27,10 @@ An algorithm is four parts, and another paper's idea is another part:
 ...     jaxmkl.models.FeatureModels(jaxmkl.Gaussian([0.3, 1.0]), jaxmkl.updates.OGD(0.01)),
 ...     jaxmkl.aggregate.Hedge(0.5), jaxmkl.select.All(), jaxmkl.query.Rate(0.2))
 
-- ``python -m experiments amkl`` (or ``bomkl oks design multitask``) plays a paper's table, printed
-  figures beside ours; ``--seeds`` and ``--set NAME=VALUE`` change it.
-- :mod:`jaxmkl.recipes.published` has the papers' own settings. The defaults differ where a
-  paper's setting needs the length of the stream, or data scaled as there.
+- ``python -m experiments amkl`` (or ``bomkl oks design multitask``) reproduces a paper's table,
+  with the printed figures beside ours; ``--seeds`` and ``--set NAME=VALUE`` change it.
+- :func:`jaxmkl.recipes.published` makes learners with the papers' own settings. The defaults
+  differ where these need the length of the stream, or data scaled in the same way.
 
 Next: :mod:`jaxmkl.guide.symbols` (each symbol, its name here, the papers),
 :mod:`jaxmkl.guide.choose`, :mod:`jaxmkl.guide.extend` (a new paper in ten lines).

@@ -8,8 +8,8 @@ it learns the row's label, and saves what it learned. Another command predicts:
     jaxmkl predict trees.npz other.csv --out predictions.csv
 
 The table on the screen has the error of the learner beside those of two baselines that ignore the
-inputs. If the learner is no better than these, either the columns say little about the target, or
-the order of the rows says too much (:mod:`jaxmkl.guide.choose`). In Python,
+inputs. If the learner is no better, either the columns say little about the target, or the order
+of the rows says too much (:mod:`jaxmkl.guide.choose`). In Python,
 ``jaxmkl.load_pipeline("trees.npz").predict(frame)`` takes a DataFrame.
 
 With arrays, the estimators of scikit-learn learn in one pass over the rows. They scale inputs and
@@ -22,8 +22,8 @@ targets by themselves:
 >>> model = model.fit(X[:300], y[:300])
 >>> model.score(X[300:], y[300:]) > 0.3
 True
->>> values, deviations = model.predict(X[300:], return_std=True)    # how sure it is
->>> model = model.partial_fit(X[300:], y[300:])                     # goes on learning
+>>> values, deviations = model.predict(X[300:], return_std=True)    # with standard deviations
+>>> model = model.partial_fit(X[300:], y[300:])                     # continues to learn
 
 - **Nothing to tune**: ``expert_mkl``, the default, tries step sizes and kernels side by side and
   weighs them. With ``banks="fixed"`` it does not learn kernels, and is four times as fast.

@@ -86,7 +86,7 @@ points. In a pool of more than 4,000 points it considers 4,000 that are drawn at
 (10,)
 
 ``method="facility"`` chooses points that are near to many others. It suits many classes, and
-learners that go by neighbours. Both methods are likely to miss a cluster of one point in a
+learners that predict by neighbours. Both methods are likely to miss a cluster of one point in a
 thousand.
 
 Label these points first, and after them repeatedly the point with the largest score. ``Margin``
@@ -123,8 +123,8 @@ may be neighbours, so for large batches choose among the best by ``design`` agai
 
 ## Without any code
 
-``jaxmkl select`` ranks the first rows of a pool, and ``jaxmkl ask`` goes on from there: it asks
-for those rows first, then for the most unsure ones of the pool, and learns each label that you
+``jaxmkl select`` ranks the first rows of a pool, and ``jaxmkl ask`` continues from there: it asks
+for those rows first, then for the most uncertain rows of the pool, and learns each label that you
 enter.
 
     jaxmkl select pool.csv --num 20 --out first.csv

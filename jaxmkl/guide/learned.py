@@ -1,9 +1,9 @@
 """Kernels that are learned: when it pays, what it costs, and how to see what was learned.
 
-A fixed dictionary of Gaussians sees all inputs alike. In most tables they are not: a few matter,
-some matter together, and where a function has steps no Gaussian of any width fits. Three things
-can be learned while the stream runs; each is a bank of models beside the others, and the aggregate
-weighs them.
+A fixed dictionary of Gaussians treats all inputs alike. In most tables only a few inputs matter,
+or some matter together, and where a function has steps, no Gaussian of any width fits. Three
+things can be learned while the stream runs; each is a bank of models beside the others, and the
+aggregate weighs them.
 
     what is learned                 bank                                   pays where
     a weight for each input         MetricModels(bank, "diagonal")         few inputs matter
@@ -81,17 +81,17 @@ examples again under the new metric. Forests grow in rounds 64, 96, 128, 192, 25
 then in rounds 4,096, 16,384, 65,536, ... Between these rounds a metric costs one matrix product a
 block.
 
-Renewals lie twice as far apart each time, so their cost is felt in a short stream, and vanishes in
-a long one. These are the times of a round, in units of that of the fixed bank alone, with 26
-inputs:
+Each renewal comes after twice as many rounds as the one before, so their cost matters in a short
+stream, and vanishes in a long one. These are the times of a round with 26 inputs, relative to
+that of the fixed bank alone:
 
     banks                                              10,000 rounds   60,000 rounds
     fixed, and both metrics by gradients               2.0             1.4
     the same, and a forest                             3.3             1.6
 
 The default, with a diagonal metric by likelihood, takes 1.13 times as long as these four banks
-with 26 inputs, and as long as they with 77. Its first run compiles for 8 to 20 s, and that of the
-fixed bank for 2 to 4 s, depending on the processor.
+with 26 inputs, and the same time with 77. Its first run compiles for 8 to 20 s, that of the fixed
+bank for 2 to 4 s, depending on the processor.
 
 Examples that were refused, or whose label was not asked for, stay out of the memory.
 Derivatives by rates and widths stop at such a round.

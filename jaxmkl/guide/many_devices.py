@@ -21,7 +21,7 @@ runs:
 If the number of devices divides the number of runs, results stay on the devices that computed
 them; otherwise all devices get all results at the end.
 
-## Fleets: one learner a customer
+## Fleets: one learner per customer
 
 Thousands of sensors, each with its own stream and learner, advance in one call. ``lengths`` holds
 the number of examples of each:
@@ -77,10 +77,10 @@ does the rest. Devices exchange values in every round, so this saves memory, but
 
 ## GPUs and TPUs
 
-Everything here runs where the arrays are: on a GPU or TPU, if JAX has one. There a round takes as
-long as its kernels take to begin, some 1.5 µs each, and not as long as their arithmetic. So one
+Everything here runs where the arrays are: on a GPU or TPU, if JAX has one. There the time of a
+round is that of launching its kernels, about 1.5 µs each, and not that of their arithmetic. So one
 stream is about as fast as on a CPU, and many runs or streams side by side take hardly longer than
-one. These are microseconds an example and seed, on an H200 and on eight cores of the processor
+one. These are microseconds per example and seed, on an H200 and on eight cores of the processor
 beside it, with JAX 0.11.2, 20 inputs and an order of its own for each seed:
 
     seeds                     1      32   1,024
@@ -91,15 +91,15 @@ beside it, with JAX 0.11.2, 20 inputs and an order of its own for each seed:
     expert_mkl, fixed        34     1.4    0.28
     oks_sil                  40     1.5   0.062
 
-Results are those of a CPU to rounding: every recipe was compared there, in double precision. What
-differs otherwise:
+Results are those of a CPU up to rounding: every recipe was compared there, in double precision.
+Other differences:
 
-- A turn of the loop over rounds has up to eight rounds, which the compiler joins to fewer kernels.
-  A run may therefore round otherwise than on a CPU. An H100 begins 3.1 kernels a round of
+- A turn of the loop over rounds has up to eight rounds, which the compiler fuses into fewer
+  kernels, so a run may round differently than on a CPU. An H100 launches 3.1 kernels per round of
   ``raker``, 10.5 of ``spa``, 13.75 of ``multitask``, 20 of ``oks_sil``, 22.5 of
   ``expert_mkl(banks="fixed")`` and 31 of the default.
-- The table above is older: ``oks_sil`` began 27.5 kernels a round then, and ``expert_mkl`` with
-  the fixed bank 34.5.
+- The table above is older: ``oks_sil`` launched 27.5 kernels per round then, and ``expert_mkl``
+  with the fixed bank 34.5.
 - Small arrays of a state, and of the record of a round, are written as one array.
 - Losses, what is recorded and counts of divergence are computed once a block.
 - Runs of :func:`jaxmkl.run_many` or :func:`jaxmkl.run_fleet` advance side by side as long as their
@@ -118,10 +118,9 @@ differs otherwise:
   stream. It gains little: a round of ``raker`` took 6.5 µs instead of 5.9, and one of ``spa`` 10.9
   instead of 11.8.
 
-On whatever device there is, ``python -m experiments bench --device`` shows for 1, 32 and 1,024
-seeds the time of an example and seed, the kernels that a round begins, and the memory that the
-program needs. If a round takes much longer than its kernels take to begin, the device is busy
-computing or moving data.
+On any device, ``python -m experiments bench --device`` shows for 1, 32 and 1,024 seeds the time
+per example and seed, the kernels that a round launches, and the memory that the program needs. If
+a round takes much longer than the launches, the device is busy computing or moving data.
 
 The tests compile every recipe and every solver of :mod:`jaxmkl.design` for an H100 and for a
 TPU v5e, and count the kernels of a round. They need no such device, only the compilers:
@@ -132,7 +131,7 @@ TPU v5e, and count the kernels of a round. They need no such device, only the co
 
 With ``-m accelerators`` they compile the largest programs too, which take minutes each. On a
 machine with a device ``pytest -m device tests/core/test_device.py`` compares it with the CPU:
-every recipe in both precisions, runs that go on and side by side, and solvers.
+every recipe in both precisions, continued runs and runs side by side, and solvers.
 
 ## Several processes
 
@@ -207,18 +206,18 @@ Under SLURM, start one task for each machine (or device):
 
     srun --nodes=2 --ntasks-per-node=1 --gpus-per-task=1 python program.py
 
-With Ray an actor is a process; ``play`` is the program above without its first lines:
+With Ray an actor is a process; ``program`` is the program above without its first lines:
 
     @ray.remote(num_gpus=1)
     class Process:
         def address(self):
             return ray.util.get_node_ip_address() + ":1234"
-        def play(self, *coordinates):
+        def execute(self, *coordinates):
             jax.distributed.initialize(*coordinates)
-            play()
+            program()
     processes = [Process.remote() for _ in range(2)]
     address = ray.get(processes[0].address.remote())
-    ray.get([p.play.remote(address, 2, rank) for rank, p in enumerate(processes)])
+    ray.get([p.execute.remote(address, 2, rank) for rank, p in enumerate(processes)])
 
 Independent streams need none of this: start a process for each part of them, and let each save its
 own file.

@@ -22,8 +22,7 @@ This file has words, dates, numbers and a missing cell. Its target is ``height``
 ## What each column becomes
 
 The first rows (1,000 by default, ``--first N``) decide once, and the decision is printed. Nothing
-later changes it: an unknown word becomes all zeros, and a missing number becomes the mean of the
-numbers before it.
+later changes it: an unknown word becomes all zeros, and a missing number the mean of those before.
 
 >>> import jaxmkl
 >>> from jaxmkl.tables import Columns, open_table
@@ -130,7 +129,7 @@ tables by the names of their columns, and does not learn from them:
 >>> bool(clay > sand + 5)
 True
 
-It also says between which ends a number lies with 90 % probability, or another one:
+It also predicts intervals, in which a number lies with a probability of 90 %, or another one:
 
 >>> one = {"soil": ["clay"], "rain": [8.0], "planted": ["2024-11-01"]}
 >>> low, high = pipeline.predict_interval(one, 0.9)
@@ -144,8 +143,8 @@ probabilities of classes. ``jaxmkl predict trees.npz OTHER`` does the same in a 
 ## Long files, and streams that do not end
 
 Files are read in chunks of rows, so memory does not grow with their size. Parquet and Arrow from
-standard input, npz and ARFF are read whole; if such a file is packed, it may unpack to 256 MiB or
-100 times its bytes, whichever is more. A line of text may take ``--longest-line`` MiB.
+standard input, npz and ARFF are read whole; if such a file is compressed, it may expand to 256 MiB
+or 100 times its bytes, whichever is more. A line of text may take ``--longest-line`` MiB.
 
 With ``--checkpoint`` the whole run, including its table of results, is saved every five minutes or
 ``--every N`` rows. After any stop the same command continues from there, with the same result as
@@ -169,12 +168,12 @@ from any iterator, and :class:`jaxmkl.streaming.Checkpoints` keeps the last two 
 >>> os.chdir(before)
 
 **Rows that cannot be read.** ``jaxmkl run`` ends at such a row as it does at an interrupt: the
-rows before it are played and written, the status is 2, and the last line says how to go on. A row
-cannot be read if a cell or class does not fit its column, or if the line has another number of
-cells, is not UTF-8 or has a wrong quote. ``--bad-rows N`` skips up to N such rows, which the JSON
-file lists as ``bad_rows``. ``jaxmkl predict`` refuses such a row; with ``--bad-rows N`` it leaves
-out up to N of them, and names them. ``ask`` and ``select`` need the whole table, and refuse it
-until the row is mended.
+rows before it are learned and written, the status is 2, and the last line says how to continue. A
+row cannot be read if a cell or class does not fit its column, or if the line has another number
+of cells, is not UTF-8 or has a wrong quote. ``--bad-rows N`` skips up to N such rows, which the
+JSON file lists as ``bad_rows``. ``jaxmkl predict`` refuses such a row; with ``--bad-rows N`` it
+leaves out up to N of them, and names them. ``ask`` and ``select`` need the whole table, and refuse
+it until the row is corrected.
 
 **What is written.** No command writes a file that it reads, by whatever name. For files of text
 (``--predictions``, ``--json``, ``--report``, ``--out``) ``-`` is standard output; messages then go

@@ -2,50 +2,63 @@
 
 ## Glossary
 
-Each word has one meaning in this library.
+Each word has one meaning in this library, or is listed with the words that tell its two apart.
 
 | Word | Meaning |
 |---|---|
+| ability | an operation that only some parts support, such as growth (see `jaxmkl.abilities`) |
 | active | of a model: it takes part in the prediction (see `jaxmkl.select`) |
 | aggregate | the part that combines the values of the models into one prediction |
 | ask, query | a query decides whether to ask for a label; asked labels are `queried` |
-| aux | what a prediction computed and the update of the same example uses again |
+| aux | results of a prediction that the update of the same example uses again |
 | bank | E models that share their code and state: a dictionary of kernels with a rule |
 | block | consecutive examples that are encoded at once, by large matrix products |
 | budget | a limit: of supports for a store, of labels for `label_budget` |
 | capacity | the number of supports that there is room for; it grows as needed |
+| chunk | the rows that `stream` or a file gives at once; it is run in segments of blocks |
 | code | an encoded example: its features, or its inner products and distances |
 | committed | of supports: moved from the buffer of a block into the store |
+| design | the choice of points of a pool to label, before any label is known |
 | dictionary | several kernels in one `KernelDictionary`; or sampled points that span features |
 | discount | a factor in (0, 1] by which a mistake or the passing of time lowers a weight |
-| example | a row x of inputs, with its label y |
 | evict | to remove a support because the budget is full |
-| feature | a coordinate z(x) of an input; an inner product of features approximates a kernel |
-| feedback | what an update learns from: the label, whether it was asked for, the weights |
+| example | a row x of inputs, with its label y |
+| feature | a coordinate of z(x); an inner product of features approximates a kernel |
+| feature map | the function z; columns of data are called inputs, or columns, not features |
+| feedback | the argument of an update: the label, whether it was asked for, the weights |
+| fleet | many streams, each with a state of its own, that advance together |
 | forecast | a prediction with the models' values and weights behind it, which a query reads |
 | forgetting | a factor by which a model lowers the weight of older examples |
+| frame | the part of a learner that is no algorithm: key, round, masks, counters, labels |
 | frequency | a random direction v of Fourier features, cos(v·x) and sin(v·x) |
-| gradient, update | the derivative of a loss; the change of a state by one example |
+| gradient | the derivative of a loss; by the prediction alone it is called slope |
 | label, target | y: a class or a number; target is the word in regression |
 | learner | the whole: models, aggregate, selection and query, or an algorithm of its own kind |
 | loss | the cost of a prediction, given the label; recorded before the update |
-| model | one function f_e of the input, as one kernel with one step size |
+| margin | the value of a classifier, whose sign is the class |
+| memory | a sample of labelled examples, from which kernels are learned in a renewal |
+| metric | of inputs: the matrix that measures distances; of a run: an error or a score |
+| model | one function f_e of the input, such as one kernel with one step size |
 | padding | masked examples that fill a block or stream; they leave the state unchanged |
-| pipeline | what the command saves: a learner, its state and the encoding of columns |
+| pipeline | the command's model in a file: a learner, its state and the encoding of columns |
 | pool | points that are all known before the first is labelled |
+| prequential | of an evaluation: each example is predicted before its label is learned |
 | published setting | a learner exactly as its paper runs it, by `jaxmkl.recipes.published` |
 | recipe | a function that makes a published learner, with defaults that measure well |
+| renewal | a round, such as 2^k, in which kernels are learned from the memory |
 | round | one example: predict, perhaps ask, then update or skip |
-| rule | how a model learns from an example, as a gradient step or least squares |
+| rule | the way a model learns from an example, such as a gradient step or least squares |
 | run | all rounds of one stream with one seed |
-| score | how much a label is worth, as a query computes it; of a pool, how useful a point is |
-| state | what a learner has learned: a pytree that each round maps to the next |
+| score | the worth of a label, by a query; of a point, by a design; of labels, by a density |
+| state | all that a learner has learned: a pytree that each round maps to the next |
 | static | of a field: part of the program, so that another value compiles again |
 | store | the supports of a bank with its policy: dense, sparse, or on a budget |
 | supports | examples x_j with coefficients a_j that make up Σ_j a_j k(x_j, x) |
 | task | "regression" or "classification"; one of several has a task index |
+| update | the change of a state by one example |
+| value | f(x), the number that a model or a learner predicts; of a kernel, k(x, x') |
 | weight | the share of a model in the prediction; its own parameters are coefficients or θ |
-| wrapper | a learner around a learner, as one that scales inputs |
+| wrapper | a learner around a learner, such as one that scales inputs |
 
 ## Sizes
 

@@ -11,8 +11,8 @@ lies elsewhere, and problems that raise no error.
 
 ## It diverges
 
-If steps are too large, each makes the next one larger. Where it is known how large examples are, a
-learner warns when it is made:
+If steps are too large, each makes the next one larger. If the size of examples is known, a learner
+warns when it is made:
 
 >>> with warnings.catch_warnings(record=True) as found:
 ...     warnings.simplefilter("always")
@@ -22,7 +22,7 @@ OGD: step_sizes = 3 cannot converge: with |z|² = k(x, x) = 50 and the curvature
 step near the minimum is larger than the one before; take 0.019996 at most
 
 That is the largest η with η (λ + L'' |z|²) <= 2. With ``feature_scale="mean"``, |z|² is 1. Inside
-``jit`` and ``vmap``, as in a sweep, the numbers are not known, and nothing warns.
+``jit`` and ``vmap``, as in a sweep, numbers are unknown, and there is no warning.
 
 A run counts the updates in which a learner has diverged, and warns. Reduce the step size, or scale
 the inputs by :func:`jaxmkl.scaled` and the targets by :func:`jaxmkl.wrappers.scaled_targets`. To
@@ -83,7 +83,7 @@ Traceback (most recent call last):
 RuntimeWarning: run: 1 label(s) were more than a hundred times as large as all before, and were not
 learned; mend them, or let jaxmkl.wrappers.scaled_targets(learner, clip=5.0) tame them
 
-## Inputs that tell nothing
+## Inputs that are all the same
 
 If all inputs are the same, the best prediction is the mean of the labels, and a step of a fixed
 size only adds noise to it. A run warns of them:
@@ -121,11 +121,11 @@ the scale of an input, and most of the squared errors of a target. The command a
 >>> print(read(polars.DataFrame({"income": incomes, "y": np.log(incomes)})).notes[-1])
 heavy tails: 'income'; a few far values set their scale, ...
 
-Of inputs take the logarithm, sign(x) log(1 + |x|/s) in some unit s, or their ranks:
-``jaxmkl.scaled(learner, jaxmkl.wrappers.RunningRanks())``. Of a target, ``loss="huber"`` and
+Take the logarithm of inputs, sign(x) log(1 + |x|/s) with some scale s, or their ranks:
+``jaxmkl.scaled(learner, jaxmkl.wrappers.RunningRanks())``. For a target, ``loss="huber"`` and
 ``jaxmkl.wrappers.scaled_targets(learner, clip=5.0)`` follow most labels. With Cauchy noise on the
-labels, raker errs 1.23 times as much as their mean by squared errors, and 2.3 times by absolute
-ones; with Huber's loss .99 and .85 times, with the clip .97 and .85, and expert_mkl 1.00 and 1.12.
+labels, raker has 1.23 times the squared and 2.3 times the absolute error of their mean; with
+Huber's loss .99 and .85 times, with the clip .97 and .85, and expert_mkl 1.00 and 1.12.
 
 ## Labels with another meaning
 

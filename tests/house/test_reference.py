@@ -14,7 +14,7 @@ import types
 import pytest
 
 import jaxmkl
-from jaxmkl.guide import changelog
+from jaxmkl.guide import changelog, symbols
 
 
 def modules():
@@ -107,6 +107,17 @@ def test_the_changelog_is_short_and_what_replaces_a_name_is_there():
     for name in names:
         of_ours = name.startswith(("jaxmkl.", "experiments."))
         assert resolved(name if of_ours else f"jaxmkl.{name}") is not None
+
+
+def test_the_glossary_is_one_page_in_the_order_of_the_alphabet():
+    glossary = symbols.__doc__.split("\n## ")[1]
+    assert glossary.startswith("Glossary")
+    assert len(glossary.splitlines()) <= 60
+    words = re.findall(r"^\| ([a-z][\w ,]*) \|", glossary, re.MULTILINE)
+    assert len(words) > 40
+    assert words == sorted(set(words))
+    rooms = {"ability", "aggregate", "design", "learner", "metric", "model", "recipe", "wrapper"}
+    assert rooms | {"code", "aux", "feedback", "state"} <= {*words}  # of the protocol
 
 
 @pytest.mark.slow
