@@ -57,7 +57,7 @@ Identity = tuple[int | str, ...]
 
 
 def is_standard(path: object) -> bool:
-    """Whether a path is "-", standard input or output."""
+    """Tell if a path is "-", standard input or output."""
     return str(path) == STANDARD
 
 

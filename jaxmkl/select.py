@@ -24,9 +24,9 @@ class Select:
     """Base of all selections: frozen pytree dataclasses; here all models are active and learn."""
 
     random = False
-    """Whether models learn at random, so that :meth:`probabilities` is not None."""
+    """True if models learn at random, so that :meth:`probabilities` is not None."""
     judge_sampled: bool = False
-    """Whether only models that were drawn to learn are discounted."""
+    """True if only models that were drawn to learn are discounted."""
 
     def init(self, num_models: int) -> PyTree:
         """The selection's own state before the first round, a pytree."""

@@ -26,7 +26,7 @@ class Fills(NamedTuple):
     """Counts and sums of numbers, whose ratio fills in the missing numbers of F features."""
 
     counts: np.ndarray
-    """How many numbers each feature has had so far (F,), float64."""
+    """The count of the numbers of each feature so far (F,), float64."""
     sums: np.ndarray
     """Their sums (F,), float64."""
 

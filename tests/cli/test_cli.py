@@ -22,7 +22,7 @@ from numpy.testing import assert_array_equal
 from test_kept import stopped
 
 import jaxmkl
-from jaxmkl.cli import main, play, show
+from jaxmkl.cli import main, prequential, show
 from jaxmkl.tables import Columns, UnseenCells, _text, open_table, source
 from jaxmkl.tables._bytes import zstd
 from tests.common.marks import long
@@ -79,9 +79,9 @@ def run(*arguments):
 def test_from_a_file_to_a_table_a_model_and_predictions(plants, tmp_path, monkeypatch, capsys):
     pipeline, out, said = (tmp_path / name for name in ("model", "run.json", "said.csv"))
     more = ["--seeds", "2", "--save", pipeline, "--json", out, "--predictions", said]
-    pushed, push = [], play.Stream.push
+    pushed, push = [], prequential.Stream.push
     monkeypatch.setattr(
-        play.Stream, "push", lambda self, *a: (pushed.append(self), push(self, *a))[1]
+        prequential.Stream, "push", lambda self, *a: (pushed.append(self), push(self, *a))[1]
     )
     run(plants, *SMALL, *more)
     # of two seeds; the first one's program is compiled before the time counts
