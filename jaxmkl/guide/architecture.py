@@ -23,7 +23,7 @@ Imports point down this list; a private module is imported by its own package al
     ├── _algorithm.py   the frame of all algorithms;  _learner.py  the protocol
     ├── aggregate/  query.py  select.py       three of the four questions
     ├── updates/        rules: gradient steps, passive aggressive, least squares, optax
-    ├── abilities/      what only some parts can do: growth, merging, late labels, importances
+    ├── abilities/      functions for some parts only: growth, merging, late labels, importances
     ├── reservoir.py    the memory from which kernels are learned, a sample of labelled examples
     ├── features/       maps to coordinates: Fourier, sampled dictionary, linear
     ├── kernels/        stationary, dot product, sums and products, spaces of kernels

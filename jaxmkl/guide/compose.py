@@ -46,8 +46,7 @@ have no limits, and :func:`jaxmkl.pytree.constrain` turns these into a learner a
 
 A number at its limit stays there, such as a penalty of 0 or a forgetting factor of 1. If a number
 leaves its range, ``state.nonfinite`` counts every round; outside of ``jit`` the learner is
-refused.
-Discrete choices, such as which labels are asked for, have no derivatives.
+refused. Discrete choices, such as which labels are asked for, have no derivatives.
 
 Reverse mode stores intermediate values of every round. For a long stream, run pieces of it inside
 ``jax.checkpoint``. It keeps only the state at the start of each piece, and runs its rounds twice.
@@ -68,9 +67,9 @@ True
 
 The gradient through 10,000 rounds of ``raker``, with three kernels of 20 features, needs 16 to 26
 MiB at once, depending on the version of JAX (``memory_analysis()`` of the compiled program). In
-pieces of 100 rounds it needs .4 MiB, and .8 to 1.5 times as long. If few numbers are to be tuned,
+pieces of 100 rounds it needs .4 MiB, and .8 to 1.5 times as long. To tune a few numbers,
 ``jax.jvp`` needs no such memory. Learners whose supports grow (``kernel_ogd``, ``spa``, ...) have
-derivatives in reverse mode alone.
+derivatives only in reverse mode.
 
 ## A network before a learner
 
@@ -98,17 +97,14 @@ True
 
 The learner's inputs move while the network learns, so it should learn more slowly.
 
-## Bandits
-
-:mod:`jaxmkl.guide.decisions` has bandits, with a learner for each arm, and Bayesian optimisation.
-
 ## What else fits
 
 - For one example at a time, ``learner.predict`` and ``learner.update`` are compiled at the first
   call. Inside your own ``jit`` they are a part of your program.
-- ``jax.lax.scan(learner.step, state, (X, y))`` is ``run`` without its blocks and checks;
-  :func:`jaxmkl.run` says by how much their numbers differ.
-- A state has one dtype, as ``learner.init(..., dtype=jnp.float64)`` if JAX has x64 switched on.
+- ``jax.lax.scan(learner.step, state, (X, y))`` is ``run`` without its blocks and checks; the
+  docstring of :func:`jaxmkl.run` says by how much their numbers differ.
+- A state has one dtype, such as ``learner.init(..., dtype=jnp.float64)`` if JAX has x64 enabled.
+- :mod:`jaxmkl.guide.decisions` has bandits, with a learner for each arm.
 - Inside a ``jit``, learners with supports cannot grow: make room by
   ``jaxmkl.abilities.enlarged(learner, state, capacity)``; ``learner.info(state).overflow`` counts
   lost examples.

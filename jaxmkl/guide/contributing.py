@@ -1,4 +1,4 @@
-"""Contributing: set up, which tests when, and the files that an addition touches.
+"""Contributing: the set-up, the tests, and the files that an addition touches.
 
 ## Set up
 
@@ -6,8 +6,8 @@ In a virtual environment, in a clone of the repository:
 
     pip install -e ".[dev]" && pre-commit install
 
-Each commit is then checked by ``ruff check``, ``ruff format`` and ``mypy``, as they are installed.
-A commit that the first two had to mend stops: look at what they changed, add it and commit again.
+Each commit is then checked by the installed ``ruff check``, ``ruff format`` and ``mypy``. If ruff
+changes a file, the commit stops: look at the change, add it and commit again.
 
 ## Which tests when
 
@@ -23,24 +23,23 @@ Times are those of two CPU cores. A folder in ``tests/`` has the name of the roo
     what runs very long    pytest -m endless tests/tables         hours in all: name a file
     everything             .ci/run                                twenty minutes
 
-The last one makes two new environments, of the oldest and of the newest Python and packages, and
-runs in them all but what is endless or needs a device. The commands for accelerators are in
+The last one makes two new environments, with the oldest and the newest Python and packages, and
+runs all tests there that are not endless and need no device. The commands for accelerators are in
 :mod:`jaxmkl.guide.many_devices`. Tests marked ``data`` need the papers' data sets, npz files with
 arrays X and y, in the folder that ``JAXMKL_DATA`` names, and are skipped without it.
 
-A test fails before the change that it comes with. What it expects comes from elsewhere: from a
-plain NumPy loop in double precision, written from the paper (``tests/oracles``), from another
-package, or from a property. An unmarked test takes less than a second; ``slow`` is for those of
-some seconds, ``endless`` for those of minutes. A module of small programs says
-``SMALL_PROGRAMS = True`` and compiles in half the time (``tests/conftest.py``).
+A test fails before the change that it comes with. Its expected values come from a plain NumPy loop
+in double precision, written from the paper (``tests/oracles``), from another package, or from a
+property. An unmarked test takes less than a second; ``slow`` is for tests of some seconds,
+``endless`` for those of minutes. A module of small programs sets ``SMALL_PROGRAMS = True``, and
+compiles in half the time (``tests/conftest.py``).
 
 ## What an addition touches
 
-The files are all that there are to change, those of tests included where a row in a table brings
-the tests of all parts of that kind. What a part computes, as its formula, has tests of its own
-beside them. How each part is written, without touching the library at all, is in
-:mod:`jaxmkl.guide.extend`; what is public has a docstring with its formula, shapes, errors, source
-and an example, which is run.
+These are all the files that change. They include those in which a row brings the tests of all
+parts of that kind; the formula of the new part is tested beside them. :mod:`jaxmkl.guide.extend`
+shows how to write each part outside of the library. Everything public has a docstring with its
+formula, shapes, errors, source and an example, which is run.
 
 ### A kernel: 2 files
 
@@ -83,17 +82,17 @@ Its tests are a row in ``tests/kernels/test_kernels.py``, and with random featur
 
 ### A learner of a paper: 4 files
 
-It is a row of parts; a part that it is the first to need is one of the additions above.
+It is a set of parts; each new part is one of the additions above.
 
 - ``jaxmkl/recipes/NAME.py``: the function, with the paper in its docstring.
 - ``jaxmkl/recipes/__init__.py``: its name, and its place in ``LEARNERS``: now the command,
   the estimators and the tests of the contract know it.
 - ``experiments/names.py``: its name once more, so that experiments begin without importing all.
-- ``jaxmkl/guide/papers.py``: where the paper's equations stand.
+- ``jaxmkl/guide/papers.py``: the places of the paper's equations.
 
-For a name at the top there is a fifth, ``jaxmkl/__init__.py``. Exactly as its paper runs it, it
-also is a setting in ``jaxmkl/recipes/settings``, and ``published`` in ``experiments/names.py``.
-If its defaults are large, ``KNOWN`` in ``tests/contract/test_contract.py`` has a small form.
+For a name at the top there is a fifth, ``jaxmkl/__init__.py``. A published setting is added to
+``jaxmkl/recipes/settings``, and to ``published`` in ``experiments/names.py``. If its defaults are
+large, ``KNOWN`` in ``tests/contract/test_contract.py`` has a small form.
 
 ### An ability, which only some parts have
 
@@ -107,7 +106,7 @@ contract check every learner; ``tests/house/test_protocols.py`` counts the metho
 
 ### A format of files: 2 files
 
-- ``jaxmkl/tables/_NAME.py``: whether bytes or text are of it, and how they become a DataFrame or
+- ``jaxmkl/tables/_NAME.py``: functions that recognise the format and read it as a DataFrame or as
   chunks; ``_arff.py`` is the shortest.
 - ``jaxmkl/tables/source.py``: ``format_of`` and ``open_file``.
 
@@ -119,7 +118,7 @@ one in ``tests/tables/test_fuzz.py``, which damages files. The help of ``jaxmkl/
 
 - ``experiments/papers/NAME.py``: a function of a job, and among ``parts`` of its paper.
 - ``experiments/names.py``: its name.
-- ``experiments/results/plan.py``: on which data sets it is run, and with how many seeds.
+- ``experiments/results/plan.py``: its data sets and number of seeds.
 
 A figure, table or theorem of a paper is named in ``jaxmkl/guide/papers.py``. The table in
 RESULTS.md is a block in a file of ``experiments/results``, which
@@ -135,14 +134,14 @@ its ``__init__.py`` and an option in ``experiments/commands.py``.
   ``python -m experiments bench --compile --algorithms raker``.
 - **How did a column of a CSV file become numbers?** ``jaxmkl info PIPELINE`` says what was
   decided. ``jaxmkl/tables/_text.py`` splits lines, ``jaxmkl/tables/_cells.py`` reads cells,
-  ``jaxmkl/tables/_decide.py`` decides the kind, ``jaxmkl/tables/_kinds.py`` has what a kind
-  becomes, and ``jaxmkl/tables/_columns.py`` joins the columns.
+  ``jaxmkl/tables/_decide.py`` decides the kind, ``jaxmkl/tables/_kinds.py`` encodes it, and
+  ``jaxmkl/tables/_columns.py`` joins the columns.
 
 ## What to keep to
 
 Imports point down the list of :mod:`jaxmkl.guide.architecture`, and private names stay in their
 package. A file of an algorithm has its mathematics, in the words of :mod:`jaxmkl.guide.symbols`.
-An error names the argument, what was given and what is wanted. What a user notices is one line in
-:mod:`jaxmkl.guide.changelog`; what has another name now, or is gone, stands there with what
-replaces it. A commit is one thing, and its message says what is now true.
+An error names the argument, the value given and the values wanted. Each change that a user notices
+has a line in :mod:`jaxmkl.guide.changelog`; each renamed or removed name is there with its
+replacement. A commit is one change, and its message says what is now true.
 """

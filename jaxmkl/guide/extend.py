@@ -1,14 +1,15 @@
 """Write a kernel, a loss, an update rule, a feature map, a learner of your own.
 
 A part of your own is a frozen pytree: a class made by :func:`jaxmkl.pytree.dataclass`, whose
-fields say what they take. It then works wherever one of the library's does: in sweeps, gradients,
-blocks, checkpoints. :mod:`jaxmkl.testing` says whether it keeps what the others promise.
+fields declare what they accept. It then works wherever one of the library's does: in sweeps,
+gradients, blocks, checkpoints. The functions of :mod:`jaxmkl.testing` check that it keeps the
+contract of its kind.
 
 ## A kernel
 
-One method: the kernel's values of u = r² / b², elementwise, the squared distance in units of the
-bandwidth. A stack of bandwidths, a bandwidth for each input, sums and products then come by
-themselves. Further parameters are further fields.
+A kernel needs one method: its values, elementwise, by u = r² / b², the squared distance in units
+of the bandwidth. Stacks of bandwidths, a bandwidth for each input, sums and products then work,
+too. Further parameters are further fields.
 
 >>> from typing import Any
 >>> import jax, jax.numpy as jnp, jaxmkl
@@ -24,28 +25,28 @@ themselves. Further parameters are further fields.
 >>> jaxmkl.testing.check_kernel(Matern52(0.7))
 
 The second method is for random features, and may be left out: without it the kernel works in
-learners with supports, and is refused where features are wanted. By Bochner's theorem a kernel of
-differences is the mean of cos(v·(x - x')) over frequencies v. One of the distance has, for
-bandwidth 1, v = s g with g standard normal and a random scale s that mixes Gaussians; the method
-draws s, (P, F). Of the kernel's values κ(u), with Laplace transforms: κ(u) = E exp(-s² u / 2). So
-Matérn's s² above is 2.5 over a gamma variable.
+learners with supports, and is refused where features are needed. By Bochner's theorem a kernel of
+differences is the mean of cos(v·(x - x')) over frequencies v. If it depends on the distance alone,
+then for bandwidth 1 v = s g, with g standard normal and a random scale s; the method draws s
+(P, F). The law of s² follows from the kernel's values κ(u) by a Laplace transform, κ(u) =
+E exp(-s² u / 2): above it is that of 2.5 over a gamma variable.
 
-Kernels of the inner product: subclass :class:`jaxmkl.kernels.DotProduct`. All others, as one that
-is periodic: :class:`jaxmkl.kernels.Kernel`, whose docstring says what is asked of every kernel.
-Each is used in sums, products, multiples and dictionaries, and on some columns:
+For a kernel of the inner product, subclass :class:`jaxmkl.kernels.DotProduct`; for any other, such
+as a periodic one, :class:`jaxmkl.kernels.Kernel`, whose docstring has its methods. All can be used
+in sums, products, multiples and dictionaries, and on some columns:
 
 >>> season = Matern52(0.7).on([0]) * jaxmkl.Gaussian([0.5, 2.0]).on([1, 2])
 >>> season.gram(jnp.zeros((1, 3)), jnp.ones((1, 3))).shape
 (2, 1, 1)
 
-A product has random features where its factors have: its frequencies are sums of theirs. So has a
-kernel on columns: its frequencies are 0 off the columns.
+A product has random features if its factors have: its frequencies are sums of theirs. So has a
+kernel on some columns: its frequencies are 0 for the others.
 
 ## A loss
 
-Its task and its values, elementwise. The slope by the prediction comes from automatic
-differentiation, unless ``slope`` says it, as at a kink. Numbers are fields, which are swept and
-differentiated like those of a kernel.
+A loss has a task and values, elementwise. The slope by the prediction comes from automatic
+differentiation, unless the loss defines ``slope``, as for a kink. Numbers are fields, which are
+swept and differentiated like those of a kernel.
 
 >>> @pytree.dataclass
 ... class LogCosh(jaxmkl.losses.Loss):
@@ -57,14 +58,15 @@ differentiated like those of a kernel.
 LogCosh()
 
 Every rule of gradient descent, every aggregate and every recipe with a ``loss`` takes it; labels
-of classes are -1 and +1. If you know a bound of its second derivative, here 1, say it as
+of classes are -1 and +1. If you know a bound of its second derivative, here 1, define
 ``curvature = 1.0``: then learners warn of step sizes that cannot converge.
 
 ## An update rule
 
-One method: from the models' values f, the label y and the squared norm k(x, x) of the example
-comes a coefficient. The same rule then serves models on features and models with supports. This
-one is passive aggressive regression (Crammer et al., 2006): no step while the error is below ε.
+A rule needs one method, which computes a coefficient from the models' values f, the label y and
+the squared norm k(x, x) of the example. It then serves models on features and models with
+supports. This one is passive aggressive regression (Crammer et al., 2006), which takes no step
+while the error is below ε.
 
 >>> @pytree.dataclass
 ... class PassiveAggressiveRegression(updates.Update):
@@ -93,14 +95,14 @@ True
 Numbers of a rule are cast to the dtype of ``f`` where they are used, so that a run in single
 precision stays in it.
 
-Momentum, AdaGrad, Adam and whatever else optax has are rules already, on features:
-``updates.Optax(optax.adam(1e-2))``. A rule with a state of another kind is an
-:class:`jaxmkl.updates.Rule`, which writes ``init``, ``predict`` and ``update`` itself.
+On features, all transformations of optax are rules: ``updates.Optax(optax.adam(1e-2))``. A rule
+with a state of another kind is an :class:`jaxmkl.updates.Rule`, with ``init``, ``predict`` and
+``update`` of its own.
 
 ## One protocol
 
 Learners, banks of models, rules, feature maps, stores of supports, aggregates, scalers: every part
-that keeps a state has the same few methods, as far as it needs them. A part predicts, hands
+with a state has the same few methods, as far as it needs them. A part predicts, passes
 intermediate results (``aux``) to its update, and gets the ``feedback`` of the round, a
 :class:`jaxmkl.models.Feedback`.
 
@@ -113,16 +115,16 @@ intermediate results (``aux``) to its update, and gets the ``feedback`` of the r
     block X ──> bank.encode ──> map.encode ──> Z ──> rule.encode ──> codes
                                                                        │ one code a round
           feedback: y, updates,              map.predict ──> z ──> rule.predict ──> values
-          slope, weights, ...                    │ aux                │ aux           │
+          seen, present, ...                     │ aux                │ aux           │
                │                                 v                    v               v
                ├──────────> rule.update, map.update             aggregate: prediction, query
                └── the label, where it was asked for <────────────────┘
 
 ## A feature map
 
-What gives an example its coordinates z is a :class:`jaxmkl.features.FeatureMap`. It may learn, and
-keeps its state in the bank's. This one divides each input by its root mean square so far: it is
-``sequential``, as features change from one example to the next.
+A :class:`jaxmkl.features.FeatureMap` computes the coordinates z of an example. It may learn, and
+keeps its state in the bank's. This one divides each input by its root mean square so far; it is
+``sequential``, because features change from one example to the next.
 
 >>> from jaxmkl.features import FeatureMap
 >>> @pytree.dataclass
@@ -145,9 +147,9 @@ keeps its state in the bank's. This one divides each input by its root mean squa
 >>> bool(outputs.loss[-100:].mean() < 0.01)
 True
 
-A map that learns now and then changes in ``close``, in rounds that its ``period`` divides; its
-features are then made a block at a time. A bank that learns its kernels from examples defines
-``first``, registers :func:`jaxmkl.abilities.renewed`, and is given the memory of the learner.
+A map that learns only in rounds that its ``period`` divides changes in ``close``, and computes
+features a block at a time. A bank that learns its kernels from examples defines ``first`` and
+registers :func:`jaxmkl.abilities.renewed`, which gets the memory of the learner.
 
 ## What only some parts can do
 
@@ -164,9 +166,9 @@ what it can beside its class. A composed learner or a wrapper then can do it, to
 ## A learner
 
 Most new algorithms are one new part: a rule, a query (:class:`jaxmkl.query.Query`), a selection
-(:class:`jaxmkl.select.Select`), an aggregate (:class:`jaxmkl.aggregate.Aggregate`), a way to evict
-(:class:`jaxmkl.models.supports.Eviction`), a bank of models (:class:`jaxmkl.models.Bank`); or
-stand around a learner (:class:`jaxmkl.wrappers.Wrapper`). What is none of these is a
+(:class:`jaxmkl.select.Select`), an aggregate (:class:`jaxmkl.aggregate.Aggregate`), an eviction
+(:class:`jaxmkl.models.supports.Eviction`), a bank of models (:class:`jaxmkl.models.Bank`), or a
+wrapper of a learner (:class:`jaxmkl.wrappers.Wrapper`). Any other algorithm is a
 :class:`jaxmkl.Algorithm` with four methods:
 
     init_own      the state: fields of the frame, and your own
@@ -174,9 +176,9 @@ stand around a learner (:class:`jaxmkl.wrappers.Wrapper`). What is none of these
     predict_own   the prediction from one code, and results that the update uses again
     update_own    the next state
 
-The frame writes ``init``, ``encode``, ``predict``, ``update`` and ``close`` with them, and does
-the rest: key, rounds, refused examples, classes as ±1, queries, blocks. This one
-has a few prototypes, each with the mean label of the examples that were nearest to it:
+The frame defines ``init``, ``encode``, ``predict``, ``update`` and ``close`` by these, and handles
+the rest: key, rounds, refused examples, classes as ±1, queries, blocks. This algorithm has a few
+prototypes, each with the mean label of the examples that were nearest to it:
 
 >>> @pytree.dataclass
 ... class PrototypesState(jaxmkl.State):
@@ -219,16 +221,15 @@ True
 - Arrays have the state's dtype; counters are int32. Shapes never depend on values.
 - Arrays belong in fields of the state, not in closures.
 
-A class is saved by its module and name, so for :func:`jaxmkl.load` it must have been imported.
+A class is saved by its module and name, so import it before calling :func:`jaxmkl.load`.
 
 ## In the command and in scikit-learn
 
 ``jaxmkl.LEARNERS`` has the recipes by name. Add yours, a function that makes a learner or its
-class, and the command knows it, as long as it is started from Python: after
-``from jaxmkl.cli import main``, which ``import jaxmkl`` leaves out,
-``main(["run", FILE, "--learner", "prototypes,raker", "--set", "size=30"])``, and likewise
-``predict`` with a pipeline that it saved. It joins the tables of the papers, too, beside their
-learners: ``experiments.__main__.main(["amkl", "--algorithms", "prototypes,raker"])``.
+class, and the command knows it if it is started from Python:
+``jaxmkl.cli.main(["run", FILE, "--learner", "prototypes,raker", "--set", "size=30"])`` (import
+``jaxmkl.cli`` first), and likewise ``predict`` with a pipeline that it saved. The tables of the
+papers have it, too: ``experiments.__main__.main(["amkl", "--algorithms", "prototypes,raker"])``.
 
 >>> jaxmkl.LEARNERS["prototypes"] = Prototypes
 >>> made, _ = jaxmkl.evaluate.candidates(["prototypes", "raker"], "regression", 0, {"size": 30})

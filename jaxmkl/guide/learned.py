@@ -60,9 +60,8 @@ metric finds the width, too, and one kernel is enough. RESULTS.md has both on tw
 default has a full metric by gradients, which find directions even if labels are noisy, and a
 diagonal one by likelihood, which finds the inputs that matter.
 
-A third way was tried and is not in the library: gradient steps on the loss, in each block of the
-stream, that move a width for each input. It is better than fixed widths, but was never better than
-the best of the metrics. A step sees one block of examples; a metric is learned from thousands.
+Gradient steps on the loss in each block, for a width of each input, were tried, too, and left out:
+they are better than fixed widths, but never were better than the best of the metrics.
 
 ## When it happens, and what it costs
 

@@ -100,23 +100,19 @@ Other differences:
   ``expert_mkl(banks="fixed")`` and 31 of the default.
 - The table above is older: ``oks_sil`` launched 27.5 kernels per round then, and ``expert_mkl``
   with the fixed bank 34.5.
-- Small arrays of a state, and of the record of a round, are written as one array.
-- Losses, what is recorded and counts of divergence are computed once a block.
 - Runs of :func:`jaxmkl.run_many` or :func:`jaxmkl.run_fleet` advance side by side as long as their
   states and the codes of a block take at most an eighth of the device's memory. The others follow
   in turn.
-- All matrix products are at full precision. TF32 and bfloat16 are not used.
+- All matrix products are in full precision, without TF32 and bfloat16.
 - Examples that lie on the device stay there. A call waits for the device once, at its end. Only
   then are bad values refused and warnings given.
 - Compilation takes longer than on a CPU: 6 to 10 s for ``raker``, some 10 s each for ``spa``,
   ``oks_sil`` and ``expert_mkl(banks="fixed")``. 32 seeds of ``omkc_dd`` and of ``multitask`` took
-  10 s, but 1,024 were not compiled after two minutes. XLA was then at work on single fusions,
-  which it seems to compile by Triton as well, to see which is faster.
-  ``XLA_FLAGS=--xla_gpu_experimental_enable_fusion_autotuner=false`` leaves that out; it was not
-  tried with these learners.
-- ``XLA_FLAGS=--xla_gpu_enable_command_buffer=+WHILE,+CONDITIONAL`` makes one CUDA graph of a
-  stream. It gains little: a round of ``raker`` took 6.5 µs instead of 5.9, and one of ``spa`` 10.9
-  instead of 11.8.
+  10 s, but 1,024 were not compiled after two minutes. An untried remedy is
+  ``XLA_FLAGS=--xla_gpu_experimental_enable_fusion_autotuner=false``, as XLA was tuning fusions.
+- ``XLA_FLAGS=--xla_gpu_enable_command_buffer=+WHILE,+CONDITIONAL``, which makes one CUDA graph of
+  a stream, gains little: 6.5 µs instead of 5.9 for ``raker``, and 10.9 instead of 11.8 for
+  ``spa``.
 
 On any device, ``python -m experiments bench --device`` shows for 1, 32 and 1,024 seeds the time
 per example and seed, the kernels that a round launches, and the memory that the program needs. If
