@@ -23,7 +23,7 @@ raker, spa = jaxmkl.raker(kernels, num_features=4), jaxmkl.spa(kernels)
 draws, keys = np.random.default_rng(0), jax.random.split(jax.random.key(1), 30)
 compiled = []
 
-def watched(program, sharding, *given, of=_spread.played):
+def watched(program, sharding, *given, of=_spread.distributed):
     def call(*given, sharding):
         if sharding is not None:
             lowered = program.func.lower(*given, **program.keywords, sharding=sharding)
@@ -31,7 +31,7 @@ def watched(program, sharding, *given, of=_spread.played):
         return program(*given, sharding=sharding)
     return of(call, sharding, *given)
 
-_spread.played = watched
+_spread.distributed = watched
 
 def not_a_word(number):
     assert len(compiled) == number, len(compiled)
