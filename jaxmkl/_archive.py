@@ -1,7 +1,7 @@
 """Reading untrusted archives (zip and npz): whole members, within a limit, and no code is run.
 
-One rule holds for all that is packed and read as a whole: it may unpack to 100 times the bytes of
-its file, and always to 256 MiB (:func:`most_unpacked`).
+One rule holds for all that is compressed and read as a whole: it may expand to 100 times the bytes
+of its file, and always to 256 MiB (:func:`most_expanded`).
 """
 
 import contextlib
@@ -21,13 +21,13 @@ from jaxmkl._checks import refuse_unless
 ALWAYS, TIMES = 2**28, 100
 
 
-def most_unpacked(packed: int) -> int:
-    """Return the number of bytes to which a file of ``packed`` bytes may unpack.
+def most_expanded(compressed: int) -> int:
+    """Return the number of bytes to which a file of ``compressed`` bytes may expand.
 
-    >>> most_unpacked(10), most_unpacked(10**9)
+    >>> most_expanded(10), most_expanded(10**9)
     (268435456, 100000000000)
     """
-    return max(ALWAYS, TIMES * packed)
+    return max(ALWAYS, TIMES * compressed)
 
 
 def is_archive_of(path: str | os.PathLike[str], member: str) -> bool:
@@ -71,11 +71,11 @@ class Archive:
 
     Args:
       file: a seekable file.
-      is_packed: whether members may be compressed, and unpack to :func:`most_unpacked` together;
-        otherwise, as in the files of this library, they take at most the bytes of the file.
+      is_compressed: whether members may be compressed, and expand together to
+        :func:`most_expanded` bytes; otherwise, as in this library's files, to those of the file.
 
     Raises:
-      ValueError: if two members have one name or are packed as NumPy does not pack, or an array
+      ValueError: if two members have one name, one is compressed as NumPy does not, or an array
         holds Python objects, has another length than it declares, or takes too much. Damaged bytes
         also raise a dozen other kinds of errors, of zipfile, zlib and NumPy (:func:`damage`).
 
@@ -85,10 +85,10 @@ class Archive:
     (['x'], array([0, 1, 2]))
     """
 
-    def __init__(self, file: BinaryIO, is_packed: bool = False) -> None:
+    def __init__(self, file: BinaryIO, is_compressed: bool = False) -> None:
         size = file.seek(0, os.SEEK_END)
-        self._left = most_unpacked(size) if is_packed else size
-        self._advice = "; numpy.savez writes arrays unpacked, of any size" * is_packed
+        self._left = most_expanded(size) if is_compressed else size
+        self._advice = "; numpy.savez writes arrays uncompressed, of any size" * is_compressed
         self._zip = zipfile.ZipFile(file)
         names = self._zip.namelist()
         self._names = {name.removesuffix(".npy"): name for name in names}
@@ -99,10 +99,10 @@ class Archive:
     def _take(self, key: str) -> zipfile.ZipInfo:
         """Find a member, and count its bytes."""
         member = self._zip.getinfo(self._names[key])
-        kinds = zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED  # others unpack without a limit
-        refuse_unless(member.compress_type in kinds, f"{key} is packed in an unknown way")
+        kinds = zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED  # others expand without a limit
+        refuse_unless(member.compress_type in kinds, f"{key} is compressed in an unknown way")
         self._left -= member.file_size
-        text = f"unpacked {key} would take {member.file_size} bytes, which is too much"
+        text = f"{key} would expand to {member.file_size} bytes, which is too much"
         refuse_unless(self._left >= 0, f"{text}{self._advice}")
         return member
 

@@ -31,8 +31,8 @@ later changes it: an unknown word becomes all zeros, and a missing number the me
 >>> print(*Columns.decide(first, target="height").notes, sep="\\n")
 column 'planted' holds times of the form %Y-%m-%d: days since the first, and turns of week and year
 as sin and cos
-column 'soil' holds words: one 0/1 feature for each of its 2 values; others are all zeros
-column 'rain': numbers, missing cells become the mean so far, a feature tells which
+column 'soil' holds words: one 0/1 input for each of its 2 values; others are all zeros
+column 'rain': numbers, missing cells become the mean so far, an input tells which
 
 Text becomes TF-IDF weights of its words, of the 512 that occur in most of the first rows
 (``--as note=text:2048`` keeps more). If most inputs are words, ``expert_mkl`` has linear models of

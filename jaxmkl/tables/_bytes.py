@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any, BinaryIO
 
-from jaxmkl._archive import ALWAYS, TIMES, most_unpacked
+from jaxmkl._archive import ALWAYS, TIMES, most_expanded
 
 SNIFFED = 2**16  # the first bytes, by which the format is recognised
 AT_ONCE = 2**20  # bytes that are read at a time, of a file that is read whole
 ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
 # the bytes with which compressed files begin, and the modules that decompress them
-UNPACKERS = (
+DECODERS = (
     (b"\x1f\x8b", "gzip"),
     (b"BZh", "bz2"),
     (b"\xfd7zXZ\x00", "lzma"),
@@ -69,12 +69,12 @@ class Bytes:
         try:
             with self.whole():
                 self._bytes = peeked = Peeked(self._raw)
-                packed = [module for magic, module in UNPACKERS if peeked.start.startswith(magic)]
-                self.is_packed = bool(packed)
-                self.is_seekable &= not packed
-                for module in packed:
-                    unpacker: Any = zstd(self.name, module)
-                    peeked = Peeked(unpacker.open(io.BufferedReader(peeked)))
+                found = [module for magic, module in DECODERS if peeked.start.startswith(magic)]
+                self.is_compressed = bool(found)
+                self.is_seekable &= not found
+                for module in found:
+                    decoder: Any = zstd(self.name, module)
+                    peeked = Peeked(decoder.open(io.BufferedReader(peeked)))
             self.start, self.stream = peeked.start, io.BufferedReader(peeked)
             if not self.start.removeprefix(b"\xef\xbb\xbf").strip():
                 raise ValueError(f"{self.name}: is empty")
@@ -101,21 +101,21 @@ class Bytes:
             raise ValueError(f"{self.name}: is damaged: {error}") from None
 
     def whole_content(self) -> bytes:
-        """Read all bytes; a compressed file must not hold more than :func:`most_unpacked`.
+        """Read all bytes; a compressed file must not hold more than :func:`most_expanded`.
 
         Raises:
           ValueError: if it is damaged, or would take more.
         """
         with self.whole():
-            if not self.is_packed:
+            if not self.is_compressed:
                 return self.stream.read()
             parts, size = list[bytes](), 0
             while part := self.stream.read(AT_ONCE):
                 parts.append(part)
                 size += len(part)
-                if size > most_unpacked(self._bytes.taken):
-                    text = f"unpacks to more than {ALWAYS >> 20} MiB and {TIMES} times its bytes"
-                    raise ValueError(f"{self.name}: {text}; unpack it before")
+                if size > most_expanded(self._bytes.taken):
+                    text = f"expands to more than {ALWAYS >> 20} MiB and {TIMES} times its bytes"
+                    raise ValueError(f"{self.name}: {text}; decompress it before")
             return b"".join(parts)
 
     def sought(self) -> BinaryIO:
@@ -134,7 +134,7 @@ def zstd(name: str, module: str = ZSTD) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError:
-        raise ImportError(f'{name}: is packed by zstd: pip install "jaxmkl[cli]"') from None
+        raise ImportError(f'{name}: is compressed by zstd: pip install "jaxmkl[cli]"') from None
 
 
 def is_text(text: str) -> bool:

@@ -23,12 +23,12 @@ T = TypeVar("T")
 
 
 class Fills(NamedTuple):
-    """Counts and sums of numbers, whose ratio fills in the missing numbers of F features."""
+    """Counts and sums of numbers, whose ratio fills in the missing numbers of D inputs."""
 
     counts: np.ndarray
-    """The count of the numbers of each feature so far (F,), float64."""
+    """The count of the numbers of each input so far (D,), float64."""
     sums: np.ndarray
-    """Their sums (F,), float64."""
+    """Their sums (D,), float64."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,9 +65,9 @@ class Columns:
 
         ====================  ===============================================================
         numbers               as they are; a missing one is the mean of those before, and
-                              another feature tells which are missing
+                              another input tells which are missing
         true/false, yes/no    1 and 0
-        up to 50 words        ``categories``: a 0/1 feature for each; others are zeros
+        up to 50 words        ``categories``: a 0/1 input for each; others are zeros
         more, or free text    ``text``: TF-IDF of the 512 words that most of these rows have
                               (of 2,048 words: ``text:2048``)
         dates and times       time since the first; turns of day, week and year
@@ -94,7 +94,7 @@ class Columns:
 
         Raises:
           ValueError: a column does not exist or can be read in two ways, the target cannot be
-            learned, or there are no features.
+            learned, or there are no inputs.
 
         >>> from jaxmkl.tables import open_table
         >>> rows = {"colour": ["red", "blue", "red"], "length": [1.0, None, 3.0], "y": [1, 0, 0]}
@@ -131,7 +131,7 @@ class Columns:
         columns = cls(kinds, of, tuple(said), tuple(first.missing))
         if not columns.features:
             left = f" ({'; '.join(decision.note for decision in found[:5])})" if found else ""
-            raise ValueError(f"{first.source}: has no features{left}")
+            raise ValueError(f"{first.source}: has no inputs{left}")
         return columns
 
     @cached_property
@@ -156,7 +156,7 @@ class Columns:
 
     @cached_property
     def _spans(self) -> list[tuple[Kind, int, int]]:
-        """Each kind, with the place of its first feature and the place after its last."""
+        """Each kind, with the place of its first input and the place after its last."""
         ends = np.cumsum([0, *(len(kind.features) for kind in self.kinds)]).tolist()
         return list(zip(self.kinds, ends, ends[1:], strict=False))
 
@@ -168,18 +168,18 @@ class Columns:
 
     @cached_property
     def _filled(self) -> np.ndarray:
-        """The places of the features that may have gaps (F,)."""
+        """The places of the inputs that may have gaps (D,)."""
         return np.array([first for kind, first, _ in self._spans if kind.filled], int)
 
     @cached_property
     def of_words(self) -> tuple[tuple[int, int], ...]:
-        """The ranges of features that are words of texts, which need no scaling."""
+        """The ranges of inputs that are words of texts, which need no scaling."""
         return tuple((first, end) for kind, first, end in self._spans
                      if isinstance(kind, _kinds.Text) and kind.words)  # fmt: skip
 
     @cached_property
     def starts(self) -> np.ndarray:
-        """A number near those of each feature (D,), which :meth:`inputs` subtracts."""
+        """A number near those of each input (D,), which :meth:`inputs` subtracts."""
         return np.array([start for kind in self.kinds for start in kind.starts], float)
 
     def _own(self, chunk: Chunk) -> Chunk:
@@ -191,7 +191,7 @@ class Columns:
         return Fills(*np.zeros((2, len(self._filled))))
 
     def encode(self, chunk: Chunk, fills: Fills, learn: bool = True) -> tuple[np.ndarray, Fills]:
-        """Encode rows as features (n, D), float64 and finite, and return the fills after them.
+        """Encode rows as inputs (n, D), float64 and finite, and return the fills after them.
 
         Columns are found by their names; one that is not there is missing in all rows. Without
         ``learn`` the fills stay as they are.

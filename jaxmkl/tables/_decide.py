@@ -189,7 +189,7 @@ def _number(cells: Cells) -> Decision:
     parts += [f"with {between} between thousands"] * bool(between)
     parts += ["with percent signs, in hundredths"] * written.percent
     parts += [f"in {written.unit}"] * bool(written.unit)
-    parts += ["missing cells become the mean so far, a feature tells which"] * missing
+    parts += ["missing cells become the mean so far, an input tells which"] * missing
     kind = _kinds.Number(cells.name, start, missing, **written.writing)
     note = f"column {kind.name!r}: {', '.join(['numbers', *parts])}" * bool(parts)
     (is_heavy,) = _tails.heavy_tailed(numbers.to_numpy()[:, None]).tolist()
@@ -217,7 +217,7 @@ def _categories(cells: Cells) -> Decision:
     name, values, also = cells.name, cells.words.drop_nulls().unique().sort().to_list(), ""
     if cells.has_gaps:
         values, also = [*values, _kinds.MISSING_CATEGORY], ", of which ? stands for missing cells"
-    text = f"one 0/1 feature for each of its {len(values)} values{also}; others are all zeros"
+    text = f"one 0/1 input for each of its {len(values)} values{also}; others are all zeros"
     return Decision(_kinds.Categories(name, tuple(values)), f"column {name!r} holds words: {text}")
 
 
@@ -230,7 +230,7 @@ def _text(cells: Cells, most: int = _kinds.WORDS) -> Decision:
         return _left_out(cells, "has no value in the first rows", "")
     kind = _kinds.Text(cells.name, len(words), words, idf)
     text = f"text of {known.n_unique()} values in the first rows: {len(words)} words"
-    return Decision(kind, f"column {kind.name!r} holds {text} are features, by TF-IDF")
+    return Decision(kind, f"column {kind.name!r} holds {text} become inputs, by TF-IDF")
 
 
 def _time(cells: Cells, form: str | None) -> Decision:

@@ -1,6 +1,6 @@
 """Kinds of columns, as values that JSON can hold.
 
-A kind names its features and encodes cells (n,) as an array (n, features). NaN marks the places
+A kind names its inputs and encodes cells (n,) as an array (n, inputs). NaN marks the places
 where the mean of the cells before is filled in later.
 """
 
@@ -24,42 +24,42 @@ TURNS = {"day": 86400.0, "week": 7 * 86400.0, "year": 365.25 * 86400.0}  # secon
 UNITS = {"days": 86400.0, "hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
 MOST_PLACES = 2**16  # the most places to which words are hashed
 MISSING_CATEGORY = "?"
-WORDS = 512  # the most words of a column that have a feature, by default
+WORDS = 512  # the most words of a column that have an input, by default
 SHORT = 3  # a text of at most so many words counts as one more word
 
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """A column that becomes features."""
+    """A column that becomes inputs."""
 
     name: str
     """The name of the column."""
     kind: ClassVar[str]
-    filled: ClassVar[bool] = False  # whether its first feature may have gaps to be filled
+    filled: ClassVar[bool] = False  # whether its first input may have gaps to be filled
     lost: ClassVar[str] = ""  # the end of a sentence on unseen cells, with the fields in braces
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The names of its features."""
+        """The names of its inputs."""
         return (self.name,)
 
     @property
     def starts(self) -> tuple[float, ...]:
-        """A number near those of each feature."""
+        """A number near those of each input."""
         return (0.0,) * len(self.features)
 
     def encode(self, cells: Cells) -> np.ndarray:
-        """Encode cells as features (n, len(features))."""
+        """Encode cells as inputs (n, len(features))."""
         raise NotImplementedError
 
-    def unseen(self, cells: Cells, features: np.ndarray) -> int:
-        """Count the cells that features cannot tell apart, as the first rows had no such cells."""
+    def unseen(self, cells: Cells, inputs: np.ndarray) -> int:
+        """Count the cells that inputs cannot tell apart, as the first rows had no such cells."""
         return 0
 
 
 @dataclasses.dataclass(frozen=True)
 class Number(Notation, Kind):
-    """Numbers; where the first rows had missing cells, a feature tells which they are."""
+    """Numbers; where the first rows had missing cells, an input tells which they are."""
 
     start: float = 0.0
     """The first number, which is used until a mean is known."""
@@ -100,13 +100,13 @@ class Boolean(Kind):
         found = found.replace_strict(numbers, default=0.5, return_dtype=pl.Float64)
         return found.to_numpy()[:, None]
 
-    def unseen(self, cells: Cells, features: np.ndarray) -> int:
-        return int((features == 0.5).sum())
+    def unseen(self, cells: Cells, inputs: np.ndarray) -> int:
+        return int((inputs == 0.5).sum())
 
 
 @dataclasses.dataclass(frozen=True)
 class Categories(Kind):
-    """A few words, each with a 0/1 feature; for any other word all features are zero.
+    """A few words, each with a 0/1 input; for any other word all inputs are zero.
 
     Missing cells are the category ``?`` if the first rows had some; else they are another word.
     """
@@ -132,17 +132,17 @@ class Categories(Kind):
         place = found.replace_strict(places, default=-1, return_dtype=pl.Int32).to_numpy()
         return (place[:, None] == np.arange(len(self.values))).astype(np.float64)
 
-    def unseen(self, cells: Cells, features: np.ndarray) -> int:
-        return int((~features.any(axis=1)).sum())
+    def unseen(self, cells: Cells, inputs: np.ndarray) -> int:
+        return int((~inputs.any(axis=1)).sum())
 
 
 @dataclasses.dataclass(frozen=True)
 class Text(Kind):
     """Text of many values, encoded by TF-IDF over the words of the first rows.
 
-    If the word w occurs n_w times in a cell, the feature of w is
+    If the word w occurs n_w times in a cell, the input of w is
 
-        (1 + log n_w) idf_w c,      c such that the features of the cell have the norm sqrt(F)
+        (1 + log n_w) idf_w c,      c such that the inputs of the cell have the norm sqrt(F)
 
     so that the mean of the F squares is 1, as it is for standardised columns. Words are in small
     letters. A cell of one to three words also counts as one word, which makes it a category. Words
@@ -175,7 +175,7 @@ class Text(Kind):
 
     width: int = 32
     words: tuple[str, ...] = ()
-    """The F words, each with a feature."""
+    """The F words, each with an input."""
     idf: tuple[float, ...] = ()
     """Their weights, 1 + log of (1 + rows) / (1 + rows that have the word)."""
     kind = "text"
@@ -226,9 +226,9 @@ class Text(Kind):
     def _places(self) -> dict[str, int]:
         return {word: place for place, word in enumerate(self.words)}
 
-    def unseen(self, cells: Cells, features: np.ndarray) -> int:
+    def unseen(self, cells: Cells, inputs: np.ndarray) -> int:
         given = cells.values.is_not_null().to_numpy()
-        return int((given & ~features.any(axis=1)).sum()) if self.words else 0
+        return int((given & ~inputs.any(axis=1)).sum()) if self.words else 0
 
 
 def words_of(text: str) -> dict[str, int]:
@@ -245,7 +245,7 @@ def words_of(text: str) -> dict[str, int]:
 
 
 def vocabulary(texts: Iterable[str], most: int) -> tuple[tuple[str, ...], tuple[float, ...]]:
-    """Choose the words that get a feature, and their weights.
+    """Choose the words that get an input, and their weights.
 
     They are the ``most`` words that occur in the most texts, in alphabetical order. Words that
     only one text has may fill half of the ``most`` places.
@@ -338,7 +338,7 @@ class LeftOut(Kind):
     def encode(self, cells: Cells) -> np.ndarray:
         return np.zeros((len(cells.raw), 0))
 
-    def unseen(self, cells: Cells, features: np.ndarray) -> int:
+    def unseen(self, cells: Cells, inputs: np.ndarray) -> int:
         if self.constant is None:
             return 0
         known, number = cells.flat.drop_nulls(), number_in(self.constant)

@@ -107,7 +107,7 @@ def extent(name: str, parts: Iterable[Part], known: Sequence[int] = ()) -> tuple
     if max(lasts) < 0:
         for why in refused:
             raise ValueError(why)
-        raise ValueError(f"{name}: has no features")
+        raise ValueError(f"{name}: has no inputs")
     if known and min(lows) < min(known) < 2:
         text = "an index of 0, where the columns of the pipeline begin with 1"
         raise ValueError(f"{name}: {text}; number them alike")
@@ -141,9 +141,9 @@ class LIBSVM(TextTable):
             advice = "read it with jaxmkl.tables.read(path, sparse=True)"
             raise ValueError(f"{name}: {text}; {advice}")
         self.names = [*map(str, range(self._base, last + 1)), self.target]
-        self.notes = [f"features are numbered from {self._base}"]
+        self.notes = [f"inputs are numbered from {self._base}"]
         if not is_known:
-            text = f"the first {len(begun):,} rows tell the features, up to {last}"
+            text = f"the first {len(begun):,} rows decide the inputs, up to {last}"
             self.notes.append(f"{text}; entries above are left out")
 
     def _chunks(self, size: int) -> Iterator[Chunk]:
@@ -176,7 +176,7 @@ def read_libsvm(
     for part in found:
         part.entries.resize(len(part.labels), last + 1)
     entries = scipy.sparse.vstack([part.entries for part in found], "csr")[:, base:]
-    notes = [f"features are numbered from {base}"]
+    notes = [f"inputs are numbered from {base}"]
     notes += ["query numbers (qid) are ignored"] * any(part.has_queries for part in found)
     lines = [line for part in found for line in part.lines]
     labels = pl.DataFrame({"label": np.concatenate([part.labels for part in found])})

@@ -1,4 +1,4 @@
-"""npz files: dense features, or the parts of a CSR matrix."""
+"""npz files: dense inputs, or the parts of a CSR matrix."""
 
 import numpy as np
 import polars as pl
@@ -29,7 +29,7 @@ def read_npz(file: Bytes, target: str | None, sparse: bool | None) -> _table.Arr
     if X.ndim != 2:
         raise ValueError(f"{path}: X must have the shape (n, D); got {X.shape}")
     if X.shape[1] == 0:
-        raise ValueError(f"{path}: has no features")
+        raise ValueError(f"{path}: has no inputs")
     if isinstance(X, np.ndarray):
         _refuse(path, "X", X, np.isinf(X))
     else:  # gaps in sparse rows are not filled, so NaN is refused, too
@@ -55,7 +55,7 @@ def _arrays(file: Bytes, path: str, key: str) -> dict[str, np.ndarray]:
     """Read X, or the parts of a CSR matrix, and the target, whose key is given."""
     with file.sought() as content:
         with damage(f"{path}: is damaged or no npz archive"):
-            archive = Archive(content, is_packed=True)
+            archive = Archive(content, is_compressed=True)
         keys = archive.keys
         parts, found = ("X",) if "X" in keys else CSR, f"its keys are {shown(keys, 100)}"
         if not {*parts} <= {*keys}:

@@ -48,7 +48,7 @@ def read(
     made dense unless ``sparse``; and the target (n,). Other keys are ignored. NaN counts as
     missing, as in a table. An int16 target with the values 0, 1, ..., K - 1 (K > 2) is multiclass.
 
-    Features become float64; those of an npz file in float16 or float32 become float32.
+    Inputs become float64; those of an npz file in float16 or float32 become float32.
 
     Args:
       source: the path of a file, "-" for standard input, or a DataFrame.
@@ -57,7 +57,7 @@ def read(
       task: "regression", "classification" or "multiclass". By default a target with two
         distinct values, numbers or text, is classification (the smaller one is -1), other
         numbers are regression, other text is multiclass.
-      sparse: keep the features of a LIBSVM file, or of an npz file's CSR matrix, as
+      sparse: keep the inputs of a LIBSVM file, or of an npz file's CSR matrix, as
         :class:`jaxmkl.streaming.SparseRows`, which the drivers take; none may be missing then.
       drop, as_: for tables, as for :meth:`Columns.decide`.
       how: ``names``, ``header``, ``missing`` and ``longest_line`` as for :func:`open_table`.
@@ -87,8 +87,8 @@ def read(
     >>> print(*plants.notes, sep="\\n")
     the target is the column 'class', by its name
     the target has two values: 'no' is -1 and 'yes' is +1
-    column 'height': numbers, missing cells become the mean so far, a feature tells which
-    column 'colour' holds words: one 0/1 feature for each of its 2 values; others are all zeros
+    column 'height': numbers, missing cells become the mean so far, an input tells which
+    column 'colour' holds words: one 0/1 input for each of its 2 values; others are all zeros
     >>> folder.cleanup()
     """
     if task is not None and task not in TASKS:

@@ -97,17 +97,17 @@ def dense_or_sparse(path: str, csr: "csr_array", sparse: bool) -> "np.ndarray | 
 def check_size(
     path: str, shape: tuple[int, int], dtype: "DTypeLike", width: int | None = None
 ) -> None:
-    """Refuse features (n, D) that take too much memory; sparse rows have ``width`` entries."""
+    """Refuse inputs (n, D) that take too much memory; sparse rows have ``width`` entries."""
     (n, D), itemsize = shape, np.dtype(dtype).itemsize
     size, start, wide = n * D * itemsize, f"as a dense {np.dtype(dtype)} array its", ""
     if width is not None:
         if D >= 2**31:
-            raise ValueError(f"{path}: {D} features are too many; below 2^31 are wanted")
+            raise ValueError(f"{path}: {D} inputs are too many; below 2^31 are wanted")
         size, start = n * width * (itemsize + 4), "its"
         wide = f" with {width} entries a row, as many as the fullest row has"
     if size > MAX_DENSE_BYTES:
-        much = f"{start} {n} x {D} features would take {size / 2**30:.1f} GiB{wide}"
-        allowed = f"{MAX_DENSE_BYTES / 2**30:g} GiB allowed; take fewer rows or features"
+        much = f"{start} {n} x {D} inputs would take {size / 2**30:.1f} GiB{wide}"
+        allowed = f"{MAX_DENSE_BYTES / 2**30:g} GiB allowed; take fewer rows or inputs"
         raise ValueError(f"{path}: {much}, more than the {allowed}")
 
 

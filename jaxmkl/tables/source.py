@@ -151,7 +151,7 @@ def format_of(file: Bytes) -> str:
     if start.startswith((b"PK", b"\x93NUMPY")) or extension in (".npy", ".npz"):
         if start.startswith(b"PK"):
             return "npz"
-        wanted = "write a file with numpy.savez(path, X=features, y=target)"
+        wanted = "write a file with numpy.savez(path, X=inputs, y=target)"
         raise ValueError(f"{file.name}: is no npz archive in a file; {wanted}")
     text = start.decode("utf-8-sig", errors="replace")
     if is_arff(text):

@@ -378,7 +378,7 @@ BAD = [
     (["run", "t.csv", "--learner", "amkl", "--labels", ".1"], "amkl asks in its own way"),
     (["run", "t.csv", "--delay", "-1"], "expected a whole number of at least 0; got '-1'"),
     (["run", "t.csv", "--target", "z"], "t.csv: has no column 'z'; its columns are 'a', 'y'"),
-    (["run", "t.csv", "--drop", "a"], "t.csv: has no features"),
+    (["run", "t.csv", "--drop", "a"], "t.csv: has no inputs"),
     (["run", "t.csv", "--from", "t.csv"], "t.csv is not a readable checkpoint"),
     (["run", "h.csv"], "h.csv, line 1: a header and no rows below it"),
     (

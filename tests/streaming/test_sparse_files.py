@@ -85,7 +85,7 @@ def test_files_too_large_to_be_dense(tmp_path):
     path = tmp_path / "t.svm"
     lines = [f"{row % 2} {row % 9 + 1}:1 {10**6 - row % 7}:2\n" for row in range(700)]
     path.write_text("".join(lines))
-    with pytest.raises(ValueError, match=r"700 x 1000000 features would take 5\.2 GiB"):
+    with pytest.raises(ValueError, match=r"700 x 1000000 inputs would take 5\.2 GiB"):
         read(path)
     rows = read(path, sparse=True).X
     assert rows.shape == (700, 10**6)
@@ -103,7 +103,7 @@ def test_nothing_is_made_of_columns_that_nobody_named(tmp_path):
     names = table.feature_names
     assert (len(names), names[2], names[-1]) == (2**31 - 2, "3", "2147483646")
     path.write_text("1 1:0.5 3000000000:2\n-1 1:2\n")
-    with pytest.raises(ValueError, match=r"t\.svm: 3000000000 features are too many; below 2\^31"):
+    with pytest.raises(ValueError, match=r"t\.svm: 3000000000 inputs are too many; below 2\^31"):
         read(path, sparse=True)
 
 
@@ -131,7 +131,7 @@ def test_one_full_row_can_be_too_much(tmp_path, monkeypatch):
     read(save(tmp_path / "thin.npz", csr(X), y=np.arange(1000.0)), sparse=True)
     X[7] = 1
     path = save(tmp_path / "full.npz", csr(X), y=np.arange(1000.0))
-    with pytest.raises(ValueError, match=r"1000 x 50 features.*with 50 entries a row"):
+    with pytest.raises(ValueError, match=r"1000 x 50 inputs.*with 50 entries a row"):
         read(path, sparse=True)
 
 

@@ -64,7 +64,7 @@ def test_an_index_that_comes_late(iris, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
     table = open_table("-")
     assert table.notes[-1] == (
-        "the first 100 rows tell the features, up to 4; entries above are left out"
+        "the first 100 rows decide the inputs, up to 4; entries above are left out"
     )
     found, _ = whole(table, 64)
     assert_array_equal(found[-1], [2, 0, 0, 0, 1])
@@ -108,7 +108,7 @@ def test_rows_that_are_refused(late, message, iris):
 
 def test_files_that_are_refused(tmp_path):
     path = tmp_path / "t.libsvm"
-    for text, message in (("# only this\n", "holds no example"), ("1\n-1\n", "has no features")):
+    for text, message in (("# only this\n", "holds no example"), ("1\n-1\n", "has no inputs")):
         path.write_text(text)
         for ask in (read, open_table):
             with pytest.raises(ValueError, match=rf"t\.libsvm: {message}"):
@@ -153,7 +153,7 @@ def test_rows_by_hand(tmp_path):
     assert_array_equal(table.y, [1, -1, 1])
     assert (table.task, table.classes, table.target) == ("classification", ("-1", "1"), "label")
     assert table.feature_names == ("1", "2", "3", "4")
-    assert table.notes == ("features are numbered from 1", "query numbers (qid) are ignored")
+    assert table.notes == ("inputs are numbered from 1", "query numbers (qid) are ignored")
 
 
 def test_labels_that_are_not_known(tmp_path):

@@ -103,8 +103,8 @@ def test_missing_cells(write, missing):
     expect(table, X=[[1, 0, 1, 0, 0], [1, 1, 0, 1, 0], [7, 0, 0, 0, 1], [4, 0, 1, 0, 0]])
     notes = "\n".join(table.notes)
     assert "1 row without a target dropped (line 6)" in notes
-    assert "column 'a': numbers, missing cells become the mean so far, a feature tells" in notes
-    assert "column 'b' holds words: one 0/1 feature for each of its 3 values, of which ?" in notes
+    assert "column 'a': numbers, missing cells become the mean so far, an input tells" in notes
+    assert "column 'b' holds words: one 0/1 input for each of its 3 values, of which ?" in notes
 
 
 def test_small_tables(write):
@@ -267,7 +267,7 @@ REFUSED = [
     ("5.1,3.5,setosa\n4,3,setosa", ", line 1: the first line must name the columns"),
     ("3,7,1\n4,9,0\n", ", line 1: the first line must name the columns"),
     ("a b\n1 2\n", ", line 1: columns must be separated by commas, semicolons, tabs or |; got"),
-    ("y,b\n1,\n2,\n", ": has no features"),
+    ("y,b\n1,\n2,\n", ": has no inputs"),
     ("a;y\n1,500;1\n2,500;2\n", ", line 2, column 'a': numbers with commas, e.g. '1,500'"),
     (LINES, ", line 8: 4 cells"),  # as an editor counts
     (b"a,b\n" + b"1,2\n" * 5000 + b"\xe9,3\n", ", line 5002: is not text in UTF-8; save it"),
@@ -331,12 +331,12 @@ def test_files_that_are_no_tables(tmp_path):
 def test_what_would_be_too_large_is_refused_before_it_is_made(write, monkeypatch):
     monkeypatch.setattr(_table, "MAX_DENSE_BYTES", 2**20)
     path = write("t.svm", "1 1:1\n-1 1000000:1\n")
-    message = ": as a dense float64 array its 2 x 1000000 features would take 0.0 GiB, more than"
+    message = ": as a dense float64 array its 2 x 1000000 inputs would take 0.0 GiB, more than"
     assert refusal(path).startswith(message)
     X = scipy.sparse.csr_array((np.ones(1, np.float32), ([0], [3])), shape=(2, 10**6))
-    assert "2 x 1000000 features" in refusal(write("t.npz", y=np.array([0, 1]), **parts(X)))
+    assert "2 x 1000000 inputs" in refusal(write("t.npz", y=np.array([0, 1]), **parts(X)))
     rows = "\n".join(f"{i % 7},w{i % 50},{i}.5" for i in range(3600))
-    assert "3600 x 51 features" in refusal(write("t.csv", f"a,b,c\n{rows}"))
+    assert "3600 x 51 inputs" in refusal(write("t.csv", f"a,b,c\n{rows}"))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, ">f4", np.int8, bool, np.float16])

@@ -1,4 +1,4 @@
-"""What is packed and read as a whole has one limit, and formats of bytes come through pipes."""
+"""Compressed content that is read whole has one limit; formats of bytes come through pipes."""
 
 import bz2
 import gzip
@@ -14,7 +14,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from jaxmkl import _archive
-from jaxmkl._archive import Archive, damage, is_archive_of, most_unpacked
+from jaxmkl._archive import Archive, damage, is_archive_of, most_expanded
 from jaxmkl.tables import open_table, read
 
 FRAME = pl.DataFrame({"x0": [1.0, 2.0, 4.0], "x1": [0.5, 3.5, 9.0], "y": [1.5, 2.5, 8.0]})
@@ -68,17 +68,17 @@ def small(monkeypatch):
 
 
 @pytest.mark.parametrize("part", ["X", "data"])
-def test_arrays_that_unpack_to_too_much(part, tmp_path, small):
+def test_arrays_that_expand_to_too_much(part, tmp_path, small):
     much, path = np.zeros(2**14), tmp_path / "t.npz"
     csr = {"indices": np.zeros(1, int), "indptr": np.array([0, 1]), "shape": np.array([1, 1])}
     arrays = {"X": much[:, None], "y": much} if part == "X" else csr | {"data": much, "y": much}
     np.savez_compressed(path, **arrays)
     for ask in (read, open_table):
         with pytest.raises(
-            ValueError, match=r"t\.npz: is damaged, or cannot be read: unpacked .* too much; num"
+            ValueError, match=r"t\.npz: is damaged, or cannot be read: .* too much; num"
         ):
             ask(path)
-    np.savez(path, X=much.reshape(2**7, 2**7), y=np.arange(2**7))  # unpacked: of any size
+    np.savez(path, X=much.reshape(2**7, 2**7), y=np.arange(2**7))  # uncompressed: of any size
     assert read(path).X.shape == (2**7, 2**7)
 
 
@@ -86,16 +86,16 @@ def test_a_dense_array_is_refused_before_it_is_made(tmp_path, monkeypatch):
     monkeypatch.setattr("jaxmkl.tables._table.MAX_DENSE_BYTES", 1000)
     np.savez(tmp_path / "t.npz", X=np.zeros((20, 10), np.int8), y=np.arange(20))  # 1,600 bytes
     monkeypatch.setattr(Archive, "read", None)
-    with pytest.raises(ValueError, match="its 20 x 10 features would take"):
+    with pytest.raises(ValueError, match="its 20 x 10 inputs would take"):
         read(tmp_path / "t.npz")
 
 
 @pytest.mark.parametrize("of", ["Parquet", "Arrow", "a stream of Arrow", "npz"])
-def test_packed_files_that_unpack_to_too_much(of, tmp_path, monkeypatch):
+def test_compressed_files_that_expand_to_too_much(of, tmp_path, monkeypatch):
     path = tmp_path / "t.gz"
     path.write_bytes(gzip.compress(content(of) + bytes(2**20)))
     monkeypatch.setattr(_archive, "ALWAYS", 2**12)
-    with pytest.raises(ValueError, match=r"t\.gz: unpacks to more than .* times its bytes; unp"):
+    with pytest.raises(ValueError, match=r"t\.gz: expands to more than .* times its bytes; dec"):
         open_table(path)
 
 
@@ -110,9 +110,9 @@ def test_members_of_archives(tmp_path, small):
     for method, wanted in ((zipfile.ZIP_DEFLATED, "too much"), (zipfile.ZIP_BZIP2, "unknown way")):
         with zipfile.ZipFile(path, "w", method) as archive:
             archive.writestr("run.json", bytes(10**6))
-        for is_packed in (False, True):
+        for is_compressed in (False, True):
             with path.open("rb") as file, pytest.raises(ValueError, match=wanted):
-                Archive(file, is_packed).content("run.json")
+                Archive(file, is_compressed).content("run.json")
     data = bytearray(path.read_bytes())
     for place in range(1, 60, 3):  # the end of the archive, where its members are listed
         damaged = data.copy()
@@ -124,5 +124,5 @@ def test_members_of_archives(tmp_path, small):
 
 
 def test_the_limit_follows_the_size():
-    assert most_unpacked(0) == most_unpacked(1000) == 2**28
-    assert most_unpacked(10**8) == 10**10
+    assert most_expanded(0) == most_expanded(1000) == 2**28
+    assert most_expanded(10**8) == 10**10

@@ -73,7 +73,7 @@ def test_words_are_weighed_as_scikit_learn_does(most):
     oracle = TfidfVectorizer(token_pattern=PATTERN, sublinear_tf=True, vocabulary=words)
     assert_allclose(X, oracle.fit_transform(texts).toarray() * np.sqrt(len(words)), rtol=1e-12)
     assert columns.of_words == ((0, len(words)),)
-    assert f"300 values in the first rows: {len(words)} words are features" in columns.notes[-1]
+    assert f"300 values in the first rows: {len(words)} words become inputs" in columns.notes[-1]
     assert Columns.from_json(columns.to_json()) == columns
 
 

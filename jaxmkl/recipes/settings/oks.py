@@ -131,7 +131,7 @@ SETTINGS = {
         (
             _DICTIONARY,
             Constant("num_aligned", "m = min(T, 10^4) examples", "section 6"),
-            Constant("two_passes", "the width is chosen, then all T are played", "section 6"),
+            Constant("two_passes", "the width is chosen, then all T are run", "section 6"),
             Constant("alignment", "not centred", "section 6: Kandola et al. (2002)"),
             Constant("budget", "B = 150 for T < 10^4, else 200", "not stated of it; of OKS-SIL"),
             Constant(
