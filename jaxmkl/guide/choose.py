@@ -59,8 +59,7 @@ columns have long tails. Step sizes and tolerances have units of the target, so 
 ...     return outputs.loss[300:].mean() / y[300:].var(), state
 >>> bool(final_error(guarded(jaxmkl.raker()), X * units)[0] < 0.5)
 True
->>> unscaled = wrappers.scaled_targets(jaxmkl.raker())          # only its targets are scaled
->>> bool(final_error(unscaled, X * units)[0] > 1.0)
+>>> bool(final_error(wrappers.scaled_targets(jaxmkl.raker()), X * units)[0] > 1.0)
 True
 
 ## Try some
@@ -86,8 +85,7 @@ the examples at once. The same keys are the same orders for any learner, so comp
 >>> bool(difference.mean() > 2 * difference.std(ddof=1) / len(keys) ** 0.5)     # standard errors
 True
 
-If the order of a stream means something, keep it (``permute=False``): seeds then draw only
-features.
+Keep an order that means something (``permute=False``): then only the features are drawn.
 
 ## Which kernels?
 

@@ -124,8 +124,7 @@ may be neighbours, so for large batches choose among the best by ``design`` agai
 ## Without any code
 
 ``jaxmkl select`` ranks the first rows of a pool, and ``jaxmkl ask`` continues from there: it asks
-for those rows first, then for the most uncertain rows of the pool, and learns each label that you
-enter.
+for those rows first, then for the most uncertain rows of the pool, and learns the labels.
 
     jaxmkl select pool.csv --num 20 --out first.csv
     jaxmkl ask first.csv --pool pool.csv --target kind --classes tree,bush --budget 200

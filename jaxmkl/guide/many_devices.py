@@ -111,8 +111,7 @@ Other differences:
   10 s, but 1,024 were not compiled after two minutes. An untried remedy is
   ``XLA_FLAGS=--xla_gpu_experimental_enable_fusion_autotuner=false``, as XLA was tuning fusions.
 - ``XLA_FLAGS=--xla_gpu_enable_command_buffer=+WHILE,+CONDITIONAL``, which makes one CUDA graph of
-  a stream, gains little: 6.5 µs instead of 5.9 for ``raker``, and 10.9 instead of 11.8 for
-  ``spa``.
+  a stream, gains little: 6.5 µs instead of 5.9 for ``raker``, 10.9 instead of 11.8 for ``spa``.
 
 On any device, ``python -m experiments bench --device`` shows for 1, 32 and 1,024 seeds the time
 per example and seed, the kernels that a round launches, and the memory that the program needs. If
