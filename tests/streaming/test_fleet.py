@@ -82,10 +82,7 @@ def equals_runs_alone(learner, states, X, y, ends, outputs, lengths, tolerance=2
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(
     ("name", "lengths"),
-    long(
-        [("budget", RAGGED)],
-        [("raker", None), *((name, RAGGED) for name in LEARNERS)],
-    ),
+    long([("budget", RAGGED)], [("raker", None), *((name, RAGGED) for name in LEARNERS)]),
 )
 def test_each_stream_is_a_run_of_its_own(name, lengths):
     """Twice: the second time the states go on, from the middle of a block."""
