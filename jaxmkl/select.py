@@ -176,7 +176,7 @@ class Sampled(Select):
     ) -> jax.Array | None:
         if self.sampled == "update":
             return None
-        # where p = 1 is rounded down, the model of the largest weight takes part all the same
+        # in a short dtype a number may round to 1: the model of the largest weight takes part, too
         return (chance < self._drawn_with(log_weights)) | (log_weights >= jnp.max(log_weights))
 
     def probabilities(self, state: tuple, log_weights: jax.Array) -> jax.Array | None:
