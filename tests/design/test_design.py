@@ -74,12 +74,7 @@ def history(found: design.Design) -> np.ndarray:
     return values[:length]
 
 
-@partial(jax.jit, static_argnames=("max_iterations", "accelerate"))
-def run_gmkal(
-    problem: Problem, weights: Any, max_iterations: int = 500, accelerate: bool = True
-) -> Any:
-    settings = {"max_iterations": max_iterations, "accelerate": accelerate}
-    return iterate_gmkal(problem, weights, **settings)
+run_gmkal = jax.jit(partial(iterate_gmkal, max_iterations=500))
 
 
 def penalty_of(grams: np.ndarray, share: float = 0.1) -> float:
@@ -88,7 +83,7 @@ def penalty_of(grams: np.ndarray, share: float = 0.1) -> float:
     return share * oracle.largest_penalty(oracle.consensus(grams, np.full(P, 1 / P)))
 
 
-def ended(grams: np.ndarray, tolerance: float, **settings: Any) -> Any:
+def ended(grams: np.ndarray, tolerance: float) -> Any:
     """The coefficients (n, n), worked out literally, and the weights (P,) an iteration ends with.
 
     The weights are those the coefficients were found with.
@@ -97,7 +92,7 @@ def ended(grams: np.ndarray, tolerance: float, **settings: Any) -> Any:
     penalty = penalty_of(grams)
     pool = Pool(jnp.asarray(grams), None)
     problem = Problem(pool, penalty, EPS, tolerance)
-    end = run_gmkal(problem, jnp.full((P,), 1 / P), **settings)
+    end = run_gmkal(problem, jnp.full((P,), 1 / P))
     sizes, w = np.split(np.asarray(end.origin), [n])
     w = w / w.sum()
     return oracle.cted_step(oracle.consensus(grams, w), sizes, penalty), w
