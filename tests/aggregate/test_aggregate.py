@@ -209,14 +209,6 @@ def test_the_one_drawn_is_judged_in_proportion(cost, active, x64):
         np.testing.assert_allclose(after(f, y, middles[drawn]), wanted, rtol=1e-12)
 
 
-def test_a_single_model_is_always_drawn():
-    rule = DrawOne(0.1)
-    for noise in (0.0, 0.5, 1.0):
-        state = rule.init(1, jnp.float32)
-        combined, _ = rule.predict(state, jnp.ones(1), None, jnp.array(noise))
-        assert combined.drawn.tolist() == [True]
-
-
 def test_draws_have_their_law_and_are_the_same_in_both_precisions():
     rule, keys = DrawOne(0.1, 0.2), jax.random.split(jax.random.key(0), 20_000)
 

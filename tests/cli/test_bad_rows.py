@@ -11,7 +11,7 @@ import sys
 import jax
 import numpy as np
 import pytest
-from test_kept import assert_same, command, flowers, outcome, stopped  # noqa: F401 (a fixture)
+from test_kept import assert_same, command, outcome, stopped
 
 import jaxmkl
 from jaxmkl.cli import main
@@ -27,12 +27,8 @@ from jaxmkl.tables import (
 )
 
 SMALL_PROGRAMS = True
+pytestmark = pytest.mark.usefixtures("short_chunks")
 ONE = ["--seeds", "1"]
-
-
-@pytest.fixture(autouse=True)
-def short_chunks(monkeypatch):
-    monkeypatch.setattr(source, "ROWS", 64)
 
 
 def changed(path, cells):
@@ -59,7 +55,7 @@ def without(text, rows):
         pytest.param(("d", "inf"), "'inf' is not finite", marks=pytest.mark.slow),
     ],
 )
-def test_a_bad_row_ends_a_run_as_an_interrupt_does(cell, reason, flowers, tmp_path, capsys):  # noqa: F811
+def test_a_bad_row_ends_a_run_as_an_interrupt_does(cell, reason, flowers, tmp_path, capsys):
     """All is written, and once the row is mended the run goes on as if it had been good."""
     folder, kept = tmp_path / "parts", tmp_path / "kept"
     report = ["--report", str(folder / "page.html")]
@@ -81,21 +77,15 @@ def test_a_bad_row_ends_a_run_as_an_interrupt_does(cell, reason, flowers, tmp_pa
     assert_same(outcome(folder), outcome(tmp_path / "whole"))
 
 
-def test_a_run_without_a_checkpoint_says_where_to_go_on(flowers, tmp_path, capsys):  # noqa: F811
+def test_a_run_without_a_checkpoint_says_where_to_go_on(flowers, tmp_path, capsys):
     """And before the first block is full, all rows are played up to the bad one."""
     model = tmp_path / "model"
     line = [
         "run",
         str(flowers),
-        "--learner",
-        "raker",
-        "--set",
-        "num_features=4",
-        "--first",
-        "60",
-        "--save",
-        str(model),
+        *["--learner", "raker", "--set", "num_features=4", "--first", "60"],
     ]
+    line += ["--save", str(model)]
     changed(flowers, {(100, "b"): "tall"})
     assert main(line) == 2
     last = capsys.readouterr().err.splitlines()[-1]
@@ -107,7 +97,7 @@ def test_a_run_without_a_checkpoint_says_where_to_go_on(flowers, tmp_path, capsy
     assert main(["run", str(flowers), "--from", str(model), "--skip", "100"]) == 0
 
 
-def test_a_table_that_begins_with_a_bad_row_is_refused(flowers, tmp_path, capsys):  # noqa: F811
+def test_a_table_that_begins_with_a_bad_row_is_refused(flowers, tmp_path, capsys):
     """An earlier file of predictions stays as it was."""
     changed(flowers, {(1, "b"): "tall"})
     said_before = tmp_path / "folder" / "said.csv"
@@ -120,19 +110,13 @@ def test_a_table_that_begins_with_a_bad_row_is_refused(flowers, tmp_path, capsys
     assert said_before.read_text() == "of another run\n"
 
 
-BAD = {
-    (1, "b"): "tall",
-    (130, "kind"): "w",
-    (130, "c"): "x",
-    (131, "a"): "1e30",
-    (280, "d"): "inf",
-    (500, "kind"): "v",
-}
+BAD = {(1, "b"): "tall", (130, "kind"): "w", (130, "c"): "x", (131, "a"): "1e30"}
+BAD |= {(280, "d"): "inf", (500, "kind"): "v"}
 ROWS = sorted({row for row, _ in BAD})
 
 
 @pytest.mark.slow
-def test_bad_rows_are_skipped_and_counted(flowers, tmp_path, monkeypatch, capsys):  # noqa: F811
+def test_bad_rows_are_skipped_and_counted(flowers, tmp_path, monkeypatch, capsys):
     text = changed(flowers, BAD)
     line = [*command(flowers, tmp_path / "skipped"), *ONE, "--bad-rows", "5"]
     assert main(line) == 0
@@ -165,14 +149,13 @@ def test_bad_rows_are_skipped_and_counted(flowers, tmp_path, monkeypatch, capsys
     assert main([*parts, "5"]) == 0
     found = outcome(tmp_path / "parts")
     assert found[0]["bad_rows"] == content["bad_rows"]
-    assert [row.split(",")[0] for row in found[1].splitlines()] == [
-        row.split(",")[0] for row in predictions.splitlines()
-    ]
+    one, other = ([row.split(",")[0] for row in of.splitlines()] for of in (found[1], predictions))
+    assert one == other
     np.testing.assert_allclose(found[2].fills, model.fills)
     assert json.loads((tmp_path / "parts" / "run.json").read_text())["num_rows"] == 595
 
 
-def test_a_chunk_of_bad_rows_alone(flowers, tmp_path):  # noqa: F811
+def test_a_chunk_of_bad_rows_alone(flowers, tmp_path):
     changed(flowers, {(row, "b"): "tall" for row in range(129, 193)})
     assert main([*command(flowers, tmp_path / "out"), *ONE, "--bad-rows", "64"]) == 0
     content, _, model = outcome(tmp_path / "out")
@@ -183,7 +166,7 @@ def test_a_chunk_of_bad_rows_alone(flowers, tmp_path):  # noqa: F811
 
 
 @pytest.mark.parametrize("name", ["a", "kind", "row"])
-def test_rows_that_were_played_must_not_change(name, flowers, tmp_path, monkeypatch, capsys):  # noqa: F811
+def test_rows_that_were_played_must_not_change(name, flowers, tmp_path, monkeypatch, capsys):
     """Though columns are decided as before; rows that come later may."""
     parts = [*command(flowers, tmp_path / "parts"), *ONE, "--checkpoint", str(tmp_path / "kept")]
     with monkeypatch.context() as patched:
@@ -361,7 +344,7 @@ def test_predict_skips_rows_that_cannot_be_read(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.slow
-def test_lines_that_are_no_rows_are_skipped_and_counted(flowers, tmp_path, monkeypatch, capsys):  # noqa: F811
+def test_lines_that_are_no_rows_are_skipped_and_counted(flowers, tmp_path, monkeypatch, capsys):
     good = spoilt(flowers)
     assert main([*command(flowers, tmp_path / "found"), *ONE, "--bad-rows", "4"]) == 0
     content, said, model = outcome(tmp_path / "found")
@@ -384,7 +367,7 @@ def test_lines_that_are_no_rows_are_skipped_and_counted(flowers, tmp_path, monke
     assert outcome(tmp_path / "pipe")[0]["num_rows"] == 256
 
 
-def test_a_line_that_is_no_row_ends_a_run(flowers, tmp_path, capsys):  # noqa: F811
+def test_a_line_that_is_no_row_ends_a_run(flowers, tmp_path, capsys):
     """Not at the end of the chunk before it: at its own row, here before the first block ends."""
     spoilt(flowers, {100: "1,2\n"}, packed=False)
     assert main([*command(flowers, tmp_path / "out"), *ONE]) == 2

@@ -10,22 +10,17 @@ import threading
 import time
 
 import pytest
-from test_kept import assert_same, command, flowers, made, outcome  # noqa: F401 (a fixture)
+from test_kept import assert_same, command, made, outcome
 
 from jaxmkl.cli import main, predict, prequential, run, select
-from jaxmkl.tables import source
 
 SMALL_PROGRAMS = True
+pytestmark = pytest.mark.usefixtures("short_chunks")
 SMALL = ["--learner", "raker", "--seeds", "1", "--delay", "0"]
 
 
 @pytest.fixture(autouse=True)
-def short_chunks(monkeypatch):
-    monkeypatch.setattr(source, "ROWS", 64)
-
-
-@pytest.fixture(autouse=True)
-def supervise():
+def supervised():
     """Signals are heard: what is begun in the background ignores them."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
@@ -91,13 +86,7 @@ def endless():
     ids=["collector", "deleted", "terminated", "endless"],
 )
 def test_an_interrupt_ends_a_run_and_loses_nothing(
-    act,
-    status,
-    rows,
-    flowers,  # noqa: F811
-    tmp_path,
-    monkeypatch,
-    capsys,
+    act, status, rows, flowers, tmp_path, monkeypatch, capsys
 ):
     parts, whole = ([*command(flowers, tmp_path / name), *SMALL] for name in ("parts", "whole"))
     parts += ["--checkpoint", str(tmp_path / "kept")]
@@ -114,7 +103,7 @@ def test_an_interrupt_ends_a_run_and_loses_nothing(
 
 
 @pytest.mark.slow
-def test_an_interrupt_while_files_are_closed(flowers, tmp_path, monkeypatch, capsys):  # noqa: F811
+def test_an_interrupt_while_files_are_closed(flowers, tmp_path, monkeypatch, capsys):
     line, close = [*command(flowers, tmp_path / "folder"), *SMALL], run.Run.close
     with monkeypatch.context() as patched:
         patched.setattr(run.Run, "close", lambda self: (send(), close(self)))
@@ -226,11 +215,7 @@ def test_an_interrupt_amid_a_collection_before_the_work_begins(name, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["predict", "select"])
 def test_an_interrupt_amid_a_file_leaves_nothing_beside_it(
-    name,
-    flowers,  # noqa: F811
-    tmp_path,
-    monkeypatch,
-    capsys,
+    name, flowers, tmp_path, monkeypatch, capsys
 ):
     """Neither a part of the file nor its lock, and the old file stands."""
     line, out = [*command(flowers, tmp_path / "folder"), *SMALL], tmp_path / "folder" / "out"
@@ -258,7 +243,9 @@ def test_interrupts_at_every_moment_of_a_start(tmp_path):
         assert process.returncode == 130 or "init_import_site" in errors, (i, errors)
 
 
-def interrupted_at_random(tmp_path, number, most):
+@pytest.mark.endless
+@pytest.mark.parametrize(("number", "most"), [(1, 8), (200, 10)])
+def test_interrupted_at_random_moments(number, most, tmp_path):
     """Interrupt a run so often, each time within so many seconds, and compare where it ends."""
     made(tmp_path / "long.svm", 300_000, 5, 5_000)
     whole, parts = tmp_path / "whole", tmp_path / "parts"
@@ -291,13 +278,3 @@ def interrupted_at_random(tmp_path, number, most):
             file.unlink()
     assert ended(parts)
     assert_same(outcome(parts), outcome(whole))
-
-
-@pytest.mark.endless
-def test_interrupted_at_random_moments(tmp_path):
-    interrupted_at_random(tmp_path, 1, 8)
-
-
-@pytest.mark.endless
-def test_interrupted_two_hundred_times(tmp_path):
-    interrupted_at_random(tmp_path, 200, 10)

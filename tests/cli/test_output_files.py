@@ -14,21 +14,17 @@ import jax
 import numpy as np
 import polars as pl
 import pytest
-from test_kept import command, flowers  # noqa: F401 (a fixture)
+from test_kept import command
 
 import jaxmkl
 from jaxmkl._files import kept_from_others
 from jaxmkl.cli import info, kept, main, prequential, results
-from jaxmkl.tables import Columns, open_table, source
+from jaxmkl.tables import Columns, open_table
 
 SMALL_PROGRAMS = True
+pytestmark = pytest.mark.usefixtures("short_chunks")
 OPTIONS = ["--checkpoint", "--predictions", "--save", "--json", "--report"]
 SMALL = ["--learner", "raker", "--set", "num_features=4", "--first", "60"]
-
-
-@pytest.fixture(autouse=True)
-def short_chunks(monkeypatch):
-    monkeypatch.setattr(source, "ROWS", 64)
 
 
 @pytest.fixture
@@ -41,7 +37,7 @@ def nothing_is_run(monkeypatch):
 
 @pytest.mark.parametrize("option", OPTIONS)
 @pytest.mark.usefixtures("nothing_is_run")
-def test_files_are_tried_before_the_first_row(option, flowers, tmp_path, capsys):  # noqa: F811
+def test_files_are_tried_before_the_first_row(option, flowers, tmp_path, capsys):
     (tmp_path / "folder").mkdir()
     before, table = sorted(os.listdir(tmp_path)), flowers.read_bytes()
     tries = {
@@ -61,7 +57,7 @@ def test_files_are_tried_before_the_first_row(option, flowers, tmp_path, capsys)
 
 
 @pytest.mark.usefixtures("nothing_is_run")
-def test_two_options_name_two_files(flowers, tmp_path, capsys):  # noqa: F811
+def test_two_options_name_two_files(flowers, tmp_path, capsys):
     line = ["run", str(flowers), "--save", str(tmp_path / "it")]
     assert main([*line, "--json", str(tmp_path / "folder" / ".." / "it")]) == 2
     assert "is also named by --save" in capsys.readouterr().err
@@ -88,7 +84,7 @@ def holding(path):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("nothing_is_run")
-def test_a_second_process_is_refused(flowers, tmp_path, capsys):  # noqa: F811
+def test_a_second_process_is_refused(flowers, tmp_path, capsys):
     (tmp_path / "predictions").write_text("of the first\n")
     with holding(tmp_path / "predictions") as process:
         for option in OPTIONS * 2:
@@ -138,7 +134,7 @@ def test_of_many_one_at_a_time_has_a_file(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("option", ["--json", "--report", "--predictions"])
-def test_one_that_fails_leaves_the_others(option, flowers, tmp_path, capsys):  # noqa: F811
+def test_one_that_fails_leaves_the_others(option, flowers, tmp_path, capsys):
     names = {"--save": "model", "--json": "run.json", "--predictions": "said.csv"}
     names |= {"--checkpoint": "kept", "--report": "page.html"}
     del names[option]
@@ -156,7 +152,7 @@ def test_one_that_fails_leaves_the_others(option, flowers, tmp_path, capsys):  #
 
 
 @pytest.mark.slow
-def test_a_disk_that_takes_no_checkpoint(flowers, tmp_path, monkeypatch, capsys):  # noqa: F811
+def test_a_disk_that_takes_no_checkpoint(flowers, tmp_path, monkeypatch, capsys):
     """The run goes on, and what else it writes is written; later the disk may take one."""
     line = ["run", str(flowers), *SMALL, "--checkpoint", str(tmp_path / "kept"), "--every", "100"]
     line += ["--json", str(tmp_path / "run.json"), "--predictions", str(tmp_path / "said.csv")]
@@ -215,7 +211,7 @@ def contents(folder):
 
 
 @pytest.mark.usefixtures("nothing_is_run")
-def test_no_command_writes_what_it_reads(flowers, pipeline, tmp_path, capsys):  # noqa: F811
+def test_no_command_writes_what_it_reads(flowers, pipeline, tmp_path, capsys):
     """By none of a file's names, whatever the command and the option."""
     table, model, free = str(flowers), str(pipeline), str(tmp_path / "free")
     lines = [
@@ -243,12 +239,7 @@ def test_no_command_writes_what_it_reads(flowers, pipeline, tmp_path, capsys):  
 
 
 @pytest.mark.usefixtures("nothing_is_run")
-def test_no_file_is_named_like_one_that_stands_beside_another(
-    flowers,  # noqa: F811
-    pipeline,
-    tmp_path,
-    capsys,
-):
+def test_no_file_is_named_like_one_that_stands_beside_another(flowers, pipeline, tmp_path, capsys):
     """Locks, journals, checkpoints before the last, files that are being written."""
     here, table, model = str(tmp_path), str(flowers), str(pipeline)
     run, ask = ["run", table, *SMALL], ["ask", table, "--jsonl", "--target", "kind"]
@@ -280,7 +271,7 @@ def test_no_file_is_named_like_one_that_stands_beside_another(
     assert contents(tmp_path) == before
 
 
-def test_somebodys_own_files_beside_an_output_stay(flowers, tmp_path, capsys):  # noqa: F811
+def test_somebodys_own_files_beside_an_output_stay(flowers, tmp_path, capsys):
     """A lock file of another program, and a download that has not ended."""
     own = {"yarn.lock": b"# yarn lockfile v1\n", "yarn.dl.partial": b"half"}
     for name, content in own.items():
@@ -295,7 +286,7 @@ def test_somebodys_own_files_beside_an_output_stay(flowers, tmp_path, capsys):  
 
 
 @pytest.mark.usefixtures("nothing_is_run")
-def test_links_in_a_circle_are_a_sentence(flowers, pipeline, tmp_path, capsys):  # noqa: F811
+def test_links_in_a_circle_are_a_sentence(flowers, pipeline, tmp_path, capsys):
     ring, table, model = str(tmp_path / "ring"), str(flowers), str(pipeline)
     os.symlink(ring, ring)
     for line in (
@@ -310,7 +301,7 @@ def test_links_in_a_circle_are_a_sentence(flowers, pipeline, tmp_path, capsys): 
     assert os.path.islink(ring)
 
 
-def test_standard_output_is_no_input(flowers, tmp_path):  # noqa: F811
+def test_standard_output_is_no_input(flowers, tmp_path):
     """``>> FILE`` would have the rows that are written read again, without an end."""
     before = flowers.read_bytes()
     line = [sys.executable, "-m", "jaxmkl", "select", str(flowers), "--num", "2"]
@@ -322,7 +313,7 @@ def test_standard_output_is_no_input(flowers, tmp_path):  # noqa: F811
 
 
 @pytest.mark.usefixtures("nothing_is_run")
-def test_predict_and_ask_lock_what_they_write(flowers, pipeline, tmp_path, capsys):  # noqa: F811
+def test_predict_and_ask_lock_what_they_write(flowers, pipeline, tmp_path, capsys):
     table, out = str(flowers), str(tmp_path / "out")
     with kept_from_others(out):
         for line in (
@@ -346,7 +337,7 @@ def test_predict_and_ask_lock_what_they_write(flowers, pipeline, tmp_path, capsy
     ("--predictions", "line,prediction,kind\r\n2,"),
     ("--json", '{\n "command": "jaxmkl run'),
 ])  # fmt: skip
-def test_a_file_goes_to_standard_output(option, begins, flowers, tmp_path, monkeypatch, capsys):  # noqa: F811
+def test_a_file_goes_to_standard_output(option, begins, flowers, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["run", str(flowers), *SMALL, option, "-"]) == 0
     out, error = capsys.readouterr()
@@ -357,7 +348,7 @@ def test_a_file_goes_to_standard_output(option, begins, flowers, tmp_path, monke
 
 
 @pytest.mark.usefixtures("nothing_is_run")
-def test_standard_output_takes_one_file_of_text(flowers, tmp_path, monkeypatch, capsys):  # noqa: F811
+def test_standard_output_takes_one_file_of_text(flowers, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     table = str(flowers)
     for line, said in (
@@ -372,7 +363,7 @@ def test_standard_output_takes_one_file_of_text(flowers, tmp_path, monkeypatch, 
     assert os.listdir(tmp_path) == ["flowers.csv"]
 
 
-def test_a_minus_is_standard_output_for_select(flowers, tmp_path, monkeypatch, capsysbinary):  # noqa: F811
+def test_a_minus_is_standard_output_for_select(flowers, tmp_path, monkeypatch, capsysbinary):
     monkeypatch.chdir(tmp_path)
     line = ["select", str(flowers), "--num", "3"]
     found = []
@@ -419,7 +410,7 @@ HOW = ["removed", "moved", "replaced", "longer"]
 @pytest.mark.parametrize(
     "how", ["truncated", *(pytest.param(how, marks=pytest.mark.slow) for how in HOW)]
 )
-def test_predictions_that_are_touched_are_noticed(how, flowers, tmp_path, monkeypatch, capsys):  # noqa: F811
+def test_predictions_that_are_touched_are_noticed(how, flowers, tmp_path, monkeypatch, capsys):
     said, away, calls = tmp_path / "said.csv", tmp_path / "away", []
     whole = [*command(flowers, tmp_path / "whole"), "--seeds", "1"]
     line = ["run", str(flowers), *SMALL, "--predictions", str(said), "--every", "100"]

@@ -455,16 +455,8 @@ WATCH = """<!DOCTYPE html><meta name="color-scheme" content="light dark">
 }};</script>"""
 
 
-ALONE = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-quic",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
+ALONE = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-quic"]
+ALONE += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
 
 
 def browse(path, dark, folder, *more):

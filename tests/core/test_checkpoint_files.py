@@ -56,15 +56,6 @@ def test_a_bare_name_is_in_the_working_directory(tmp_path, monkeypatch):
     assert [file.name for file in tmp_path.iterdir()] == ["checkpoint"]
 
 
-def test_saving_again_replaces(path):
-    learner = small()
-    jaxmkl.save(path, learner, learner.init(jax.random.key(0), NUM_INPUTS))
-    other = small(step_size=0.2)
-    state = after_a_while(other)
-    jaxmkl.save(path, other, state)
-    assert_same(jaxmkl.load(path), (other, state))
-
-
 def test_the_file_is_an_ordinary_one(path):
     """Plain arrays in an npz, no pickles; and readable by whom the user's settings say."""
     learner = small()
@@ -78,37 +69,6 @@ def test_the_file_is_an_ordinary_one(path):
     ordinary = path.with_name("ordinary")
     ordinary.write_text("")
     assert oct(path.stat().st_mode) == oct(ordinary.stat().st_mode)
-
-
-@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt], ids=["disk", "interrupt"])
-@pytest.mark.parametrize("where", ["np.savez", "os.fsync", "os.replace", "amid np.savez"])
-@pytest.mark.parametrize("before", [True, False], ids=["old file", "no file"])
-def test_a_save_that_fails_leaves_what_was_there(where, before, error, path, monkeypatch):
-    learner = small()
-    state = learner.init(jax.random.key(0), NUM_INPUTS)
-    if before:
-        jaxmkl.save(path, learner, state)
-    found = {file.name: file.read_bytes() for file in path.parent.iterdir()}
-    assert len(found) == before
-
-    def fail(*arguments, **named):
-        raise error("no more space")
-
-    def fail_amid(file, **arrays):
-        file.write(b"half of a file")
-        file.flush()
-        fail()
-
-    if where == "amid np.savez":
-        monkeypatch.setattr(np, "savez", fail_amid)
-    else:
-        monkeypatch.setattr(np if where == "np.savez" else os, where.split(".")[1], fail)
-    with pytest.raises(error, match="no more space"):
-        jaxmkl.save(path, small("amkl"), after_a_while(small("amkl")))
-    monkeypatch.undo()
-    assert {file.name: file.read_bytes() for file in path.parent.iterdir()} == found
-    if before:
-        assert_same(jaxmkl.load(path), (learner, state))
 
 
 def test_the_file_is_written_beside_its_place(path, monkeypatch):

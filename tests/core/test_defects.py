@@ -1,13 +1,13 @@
 """What users once tripped over: labels, nesting, divergence, lengths, and the likely mistakes."""
 
 import functools
-import inspect
 import logging
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from saved_learners import small
 
 import jaxmkl
 from jaxmkl import pytree, wrappers
@@ -22,14 +22,6 @@ KERNELS = jaxmkl.Gaussian((0.5, 2.0))
 def data():
     X = np.random.default_rng(0).normal(size=(NUM_EXAMPLES, NUM_INPUTS)).astype(np.float32)
     return X, np.where(X[:, 0] > 0.1, 1, -1).astype(np.float32)
-
-
-def small(name="raker", **arguments):
-    factory = jaxmkl.LEARNERS[name]
-    parameters = inspect.signature(factory).parameters
-    offered = {"kernels": KERNELS, "num_features": 3, "budget": 4}
-    taken = {k: v for k, v in offered.items() if k in parameters}
-    return factory(**taken | arguments)
 
 
 def begin(learner):

@@ -95,9 +95,6 @@ def test_runs_go_on_and_side_by_side_bit_for_bit(name):
     assert close.mean() > 0.97
 
 
-GAUSSIANS = jaxmkl.Gaussian((0.3, 1.0, 3.0))
-
-
 def test_a_state_moves_between_devices(tmp_path):
     learner = jaxmkl.expert_mkl(banks="fixed")
     X, y = examples(learner)

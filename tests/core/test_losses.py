@@ -128,9 +128,11 @@ def test_elementwise_in_the_types_given(name, dtype):
             f, y
         )
         alone = jax.jit(LOSSES[name].value)(f[1, 2], y[1, 2])
+        by_default = jax.jit(lambda f, y: losses.Loss.slope(LOSSES[name], f, y))(f, y)
     assert value.dtype == slope.dtype == dtype
     assert value.shape == slope.shape == (3, 4)
     np.testing.assert_allclose(value[1, 2], alone, rtol=1e-6)
+    np.testing.assert_allclose(by_default, slope, rtol=1e-5)
     assert (np.asarray(value) >= 0).all()
 
 

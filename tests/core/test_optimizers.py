@@ -115,19 +115,6 @@ def test_bad_arguments_are_named(make, owner, wanted):
 # --- files ---------------------------------------------------------------------------------------
 
 
-def test_a_checkpoint_with_an_optimizer_by_name(tmp_path):
-    learner = small_learner(optimizers.FromOptax("adam", 0.01))
-    state = begin(learner, NUM_INPUTS, np.float32)
-    adam, *rest = state.optimizer
-    adam = adam._replace(mu=jnp.asarray(0.3, jnp.float32), count=jnp.asarray(7, jnp.int32))
-    state = state.replace(optimizer=(adam, *rest))
-    jaxmkl.save(tmp_path / "state.npz", learner, state)
-    loaded, again = jaxmkl.load(tmp_path / "state.npz")
-    assert repr(loaded) == repr(learner)
-    chex.assert_trees_all_equal(again.replace(key=0), state.replace(key=0))
-    assert jax.tree.structure(again) == jax.tree.structure(state)
-
-
 @pytest.mark.parametrize("make", [jaxmkl.oks_sil, jaxmkl.okl_gd])
 def test_an_optimizer_by_object_cannot_be_saved(make, tmp_path):
     learner = make(widths(), budget=5, optimizer=optax.adam(0.01))

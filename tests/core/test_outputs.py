@@ -6,10 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from sklearn.metrics import cohen_kappa_score, confusion_matrix, log_loss, recall_score
 
 import jaxmkl
-from jaxmkl import metrics, query, updates, wrappers
+from jaxmkl import query, updates, wrappers
 from jaxmkl.aggregate import Hedge, Mixture, Stack, Uniform
 from jaxmkl.labels import class_numbers, one_vs_rest
 from jaxmkl.models import FeatureModels
@@ -156,17 +155,6 @@ def test_the_margin_of_classes_is_half_the_distance_to_the_next():
     np.testing.assert_allclose(said.score, -(highest - middle) / 2, rtol=1e-5)
 
 
-def test_disagreement_is_summed_over_outputs():
-    rng = np.random.default_rng(0)
-    values, p = rng.normal(size=(K, 4)), np.array([0.1, 0.2, 0.3, 0.4])
-    wanted = max(
-        sum(p[i] * np.sum((values[:, i] - values[:, j]) ** 2) for i in range(4)) for j in range(4)
-    )
-    forecast = query.Forecast(jnp.zeros(K), jnp.asarray(values), jnp.asarray(p))
-    score = query.Disagreement().score(query.Disagreement().init(), forecast)
-    np.testing.assert_allclose(score, wanted, rtol=1e-6)
-
-
 # --- labels --------------------------------------------------------------------------------------
 
 
@@ -269,37 +257,3 @@ def test_what_makes_no_sense_is_refused():
         jaxmkl.run(learner, state, X, y[:, 0])
     with pytest.raises(ValueError, match="y must be 3 numbers, the label of x"):
         learner.update(state, X[0], 1.0)
-
-
-# --- metrics -------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("num_classes", [None, K])
-def test_metrics_against_scikit_learn(num_classes):
-    rng = np.random.default_rng(0)
-    if num_classes is None:
-        y, f = rng.choice([-1, 1], size=200), rng.normal(size=200)
-        predicted, probability = np.where(f > 0, 1, -1), 1 / (1 + np.exp(-f))
-    else:
-        y, f = rng.integers(K, size=200), rng.normal(size=(200, K))
-        predicted = f.argmax(axis=1)
-        probability = np.exp(f) / np.exp(f).sum(axis=1, keepdims=True)
-    found = metrics.confusion(f, y, num_classes)
-    np.testing.assert_array_equal(found, confusion_matrix(y, predicted))
-    recalls = recall_score(y, predicted, average=None)
-    np.testing.assert_allclose(metrics.recall(f, y, num_classes), recalls)
-    np.testing.assert_allclose(metrics.kappa(f, y, num_classes), cohen_kappa_score(y, predicted))
-    np.testing.assert_allclose(metrics.log_loss(f, y, num_classes), log_loss(y, probability))
-    rate = metrics.running_mistake_rate(f, y, num_classes)[-1]
-    np.testing.assert_allclose(rate, np.mean(predicted != y))
-    # of JAX arrays, of several runs, with a round that was refused
-    both, holed = np.stack([f, -f]), np.where(np.arange(200) == 3, np.nan, y)
-    inside = jax.jit(
-        lambda f, y: (metrics.confusion(f, y, num_classes), metrics.log_loss(f, y, num_classes))
-    )
-    counts, losses = inside(both, holed)
-    np.testing.assert_array_equal(
-        counts[0], confusion_matrix(np.delete(y, 3), np.delete(predicted, 3))
-    )
-    assert np.isfinite(losses).all()

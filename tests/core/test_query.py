@@ -108,9 +108,10 @@ def test_a_late_label_counts_when_it_is_asked_for():
         (losses.EpsilonInsensitive(0.0), abs),
         ("huber", lambda r: r * r if abs(r) < 1 else 2 * abs(r) - 1),
         (losses.Pinball(0.8), lambda r: max(0.2 * r, -0.8 * r)),
+        ("squared", np.square),
     ],
 )
-def test_a_disagreement_by_another_loss_is_the_papers_sum(loss, distance, x64):
+def test_a_disagreement_by_any_loss_is_the_papers_sum(loss, distance, x64):
     """(33) in a loop: max_j Σ_{i in V} p_i L(f_i, f_j), summed over outputs."""
     draws = np.random.default_rng(5)
     f, p = 2 * draws.normal(size=(2, 6)), draws.dirichlet(np.ones(6))

@@ -256,6 +256,13 @@ def test_a_model_of_no_weight_is_never_drawn():
     np.testing.assert_array_equal(combined, [True, False])
 
 
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
+def test_the_best_are_combined_where_a_number_rounds_up_to_1(dtype):
+    logs = jnp.asarray([0.0, -3.0, 0.0], dtype)
+    combined = Sampled(0.1, sampled="both").combined((), logs, jnp.ones(3, dtype))
+    np.testing.assert_array_equal(combined, [True, False, True])
+
+
 def test_what_is_sampled_is_one_of_three():
     with pytest.raises(ValueError, match="Sampled: sampled must be"):
         Sampled(sampled="prediction")

@@ -5,18 +5,8 @@ from pathlib import Path
 
 from experiments.__main__ import main
 
-ROW = {
-    "paper",
-    "dataset",
-    "algorithm",
-    "metric",
-    "mean",
-    "std",
-    "seeds",
-    "printed",
-    "parameters",
-    "seconds_per_run",
-}
+ROW = {"paper", "dataset", "algorithm", "metric", "mean", "std", "seeds", "printed"}
+ROW |= {"parameters", "seconds_per_run"}
 SMALL = ("--set", "num_features=4")
 
 

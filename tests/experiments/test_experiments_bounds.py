@@ -1,7 +1,5 @@
 """Bounds of theorems beside runs: the figures, by hand, and what is said of them."""
 
-import doctest
-
 import numpy as np
 import pytest
 from experiment_rows import rows_of_run, value
@@ -100,9 +98,3 @@ def test_a_bound_that_does_not_hold_is_told():
     assert next(row.mean for row in found if row.metric == "loss_share") == 1.6
     held = rows(("bomkl", bounds.GENERATED, "rbp"), {"support_share": [0.9, 1.3]})
     assert bounds.told([*found, *held]) == ["1 of 2 bounds hold", "exceeded: spa, loss"]
-
-
-def test_examples_in_docstrings():
-    result = doctest.testmod(bounds)
-    assert result.attempted == 3
-    assert result.failed == 0

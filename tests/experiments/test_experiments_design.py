@@ -1,8 +1,6 @@
 """The experiments of pool selection: accuracies, wins, the command line, speed."""
 
 import dataclasses
-import doctest
-import importlib
 from pathlib import Path
 
 import jax
@@ -324,30 +322,6 @@ def test_bars_are_standard_errors_and_points_are_drawn():
     assert second.get_offsets().tolist() == chosen.tolist()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--algorithms", "spa"], "there are: random, ted, cted, rrss, gmkal, lmkal, cted*"),
-        (["--datasets", "moon"], "unknown data set 'moon'; there are: australian, sonar"),
-        (["--datasets", "sonar"], "name their folder with --data DIR or in JAXMKL_DATA"),
-        (["--set", "num_points=3"], "--set num_points: not a parameter of random, ted"),
-        (["--set", "regularization=-1"], "ted: regularization must be positive and finite"),
-        (["--algorithms", "lmkal", "--set", "max_iterations=0.5"], "lmkal: max_iterations must"),
-        (
-            ["--algorithms", "ted", "--set", "tolerance=1"],
-            "--set tolerance: not a parameter of ted",
-        ),
-        (["--parts", "table1"], "there are: tables, picture"),
-    ],
-)
-def test_a_request_that_cannot_be_met(arguments, said, monkeypatch, capsys):
-    monkeypatch.delenv("JAXMKL_DATA", raising=False)
-    assert main(["design", *arguments]) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1
-    assert said in error
-
-
 @pytest.mark.endless
 def test_the_benchmark_of_pools(monkeypatch, tmp_path, capsys):
     monkeypatch.delenv("JAXMKL_DATA", raising=False)
@@ -411,13 +385,6 @@ def test_a_tuned_penalty_is_the_best_of_the_grid_on_the_test_points(small, tmp_p
         vanished.append(accuracies[1] > accuracies[0])
     assert value(rows, "gmkal tuned over cted", "difference") == pytest.approx(np.mean(gaps))
     assert value(rows, "gmkal tuned", "vanished") == np.mean(vanished)
-
-
-def test_examples_in_docstrings():
-    for name in ("", "_pools", "_plane", "_selectors", "_rounds", "_tuned", "_wins"):
-        result = doctest.testmod(importlib.import_module(f"experiments.papers.design{name}"))
-        assert result.attempted > 0
-        assert result.failed == 0
 
 
 @pytest.mark.data

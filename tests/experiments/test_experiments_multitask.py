@@ -1,7 +1,5 @@
 """The experiment of many tasks, by real small runs, and its parts by their definitions."""
 
-import doctest
-
 import numpy as np
 import pytest
 from experiment_rows import pictures, rows_of_run, value
@@ -265,9 +263,3 @@ def test_the_benchmark_plays_landmine_where_it_is(folder):
     real = supports.stream_of_tasks(Options(command="bench", data=folder))
     assert real.name == "landmine"
     assert len(real.y) == 240
-
-
-def test_examples_in_docstrings():
-    result = doctest.testmod(multitask)
-    assert result.attempted > 4
-    assert result.failed == 0

@@ -216,18 +216,6 @@ def test_peers_and_ours_in_one_table_and_picture(packages, tmp_path, monkeypatch
         assert f">{text}</text>" in picture
 
 
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        (["--datasets", "tom"], "--datasets, --parts and --plots are those of --peers"),
-        (["--peers", "--datasets", "moon"], "unknown data set 'moon'"),
-    ],
-)
-def test_what_bench_does_not_know_is_refused(given, words, capsys):
-    assert main(["bench", *given]) == 2
-    assert words in capsys.readouterr().err
-
-
 def test_a_part_of_the_peers_is_played_alone(monkeypatch, capsys):
     played = []
     monkeypatch.setattr(peers, "streams", lambda *given: [])

@@ -192,12 +192,6 @@ def test_stores_and_sampled_dictionaries_take_kernels_of_ones_own(x64):
     np.testing.assert_allclose(values, wanted, rtol=1e-6, atol=1e-6)
 
 
-# every learner of the registry that takes kernels, with arguments that suit so few examples
-
-
-# of each kind of store and rule one; the others take a minute
-
-
 # --- columns -------------------------------------------------------------------------------------
 
 

@@ -14,43 +14,10 @@ from tests.common.selection_streams import (
     keyless,
     mistakes,
     raw,
-    stream,
     trajectory,
-    widths,
 )
 
 SMALL_PROGRAMS = True
-
-SKETCH = {"budget": 25, "step_size": 0.5, "optimizer": jaxmkl.optimizers.InverseTime(3.0)}
-OWN = {"budget": 60, "step_size": 0.3, "optimizer": jaxmkl.optimizers.InverseTime(0.3)}
-LEARNERS = {
-    "sketch": oks_sil(widths(per_input=True), **SKETCH),
-    "own kernels": okl_gd(widths(coordinate="bandwidth"), **OWN),
-}
-
-
-@pytest.mark.endless
-@pytest.mark.parametrize("name", LEARNERS)
-def test_single_precision_stays_near_double(name):
-    X, y = stream()
-    learner = LEARNERS[name]
-    wrong = {}
-    for dtype in (np.float32, np.float64):
-        with jax.enable_x64(dtype is np.float64):
-            start = begin(learner, X.shape[1], dtype)
-            end, outputs, _ = trajectory(learner, start, X.astype(dtype), y.astype(dtype))
-            assert outputs.prediction.dtype == dtype
-            assert_finite((keyless(end), outputs))
-            wrong[dtype] = mistakes(y, outputs)
-            assert int(learner.info(end).support) == learner.budget
-            # as many numbers as at the start, of the same kind
-            for before, after in zip(jax.tree.leaves(start), jax.tree.leaves(end), strict=True):
-                assert (before.shape, before.dtype) == (after.shape, after.dtype)
-    numbers = sum(leaf.size for leaf in jax.tree.leaves(keyless(end)))
-    assert numbers <= learner.budget * (X.shape[1] + 3) + 40
-    assert np.sum(wrong[np.float32] != wrong[np.float64]) <= 3
-    assert wrong[np.float32].mean() < 0.3
-
 
 FAR = {
     "sketch": oks_sil(

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from sklearn.metrics import cohen_kappa_score, confusion_matrix, log_loss, recall_score
 
 from jaxmkl import metrics
 
@@ -167,7 +168,41 @@ def test_label_rate_refuses(queried, message):
 def test_kappa_at_the_ends(library):
     """Of one class, and of no examples."""
     assert metrics.kappa(library.ones(2), [1, 1]) == 0
+    np.testing.assert_array_equal(metrics.recall(library.ones(2), [1, 1]), [np.nan, 1])
     assert np.isnan(metrics.kappa(library.full(2, np.nan), [1, 1]))
+
+
+# --- classes ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("num_classes", [None, 3])
+def test_metrics_against_scikit_learn(num_classes):
+    rng = np.random.default_rng(0)
+    if num_classes is None:
+        y, f = rng.choice([-1, 1], size=200), rng.normal(size=200)
+        predicted, probability = np.where(f > 0, 1, -1), 1 / (1 + np.exp(-f))
+    else:
+        y, f = rng.integers(3, size=200), rng.normal(size=(200, 3))
+        predicted = f.argmax(axis=1)
+        probability = np.exp(f) / np.exp(f).sum(axis=1, keepdims=True)
+    found = metrics.confusion(f, y, num_classes)
+    np.testing.assert_array_equal(found, confusion_matrix(y, predicted))
+    recalls = recall_score(y, predicted, average=None)
+    np.testing.assert_allclose(metrics.recall(f, y, num_classes), recalls)
+    np.testing.assert_allclose(metrics.kappa(f, y, num_classes), cohen_kappa_score(y, predicted))
+    np.testing.assert_allclose(metrics.log_loss(f, y, num_classes), log_loss(y, probability))
+    rate = metrics.running_mistake_rate(f, y, num_classes)[-1]
+    np.testing.assert_allclose(rate, np.mean(predicted != y))
+    # of JAX arrays, of several runs, with a round that was refused
+    both, holed = np.stack([f, -f]), np.where(np.arange(200) == 3, np.nan, y)
+    inside = jax.jit(
+        lambda f, y: (metrics.confusion(f, y, num_classes), metrics.log_loss(f, y, num_classes))
+    )
+    counts, losses = inside(both, holed)
+    np.testing.assert_array_equal(
+        counts[0], confusion_matrix(np.delete(y, 3), np.delete(predicted, 3))
+    )
+    assert np.isfinite(losses).all()
 
 
 # --- intervals --------------------------------------------------------------------------------

@@ -407,10 +407,7 @@ def test_values_are_checked_where_derivatives_are_taken(metric, good, bad):
             lambda f, s, y: jnp.nansum(metrics.crps_student(f, s, 4.0, y)),
             [[0.3, -0.2, 0.7, 1.5], [1.0, 0.5, 0.2, 2.0]],
         ),
-        (
-            lambda q, y: jnp.nansum(metrics.crps_quantiles(q, [0.25, 0.75], y)),
-            [[[-0.3, 1.0]] * 4],
-        ),
+        (lambda q, y: jnp.nansum(metrics.crps_quantiles(q, [0.25, 0.75], y)), [[[-0.3, 1.0]] * 4]),
     ],
 )
 @pytest.mark.slow

@@ -27,9 +27,7 @@ def learner_of(shape="diagonal", *, outputs=None, size=100, **options):
     inside = FeatureModels(jaxmkl.Gaussian(WIDTHS), rules, FourierFeatures(FEATURES))
     options = {"first": 16, "steps": 5, "examples": size} | options
     return jaxmkl.MKL(
-        LikelihoodModels(inside, shape, size, **options),
-        loss="squared",
-        num_outputs=outputs,
+        LikelihoodModels(inside, shape, size, **options), loss="squared", num_outputs=outputs
     )
 
 

@@ -171,10 +171,7 @@ def test_derivatives_go_through_the_arguments_of_the_banks():
         ((jaxmkl.models.TreeModels(),), "banks"),
         ((on_features(RLS(period=8)), on_features(RLS(period=16))), "one period"),
         (
-            (
-                MetricModels(on_features(RLS())),
-                LikelihoodModels(on_features(RLS()), first=64),
-            ),
+            (MetricModels(on_features(RLS())), LikelihoodModels(on_features(RLS()), first=64)),
             "one first",
         ),
     ],

@@ -26,13 +26,19 @@ def cted_step(K: np.ndarray, sizes: np.ndarray, penalty: float) -> np.ndarray:
     return np.linalg.solve(K + penalty * np.diag(1 / (2 * sizes)), K)
 
 
-def cted(K: np.ndarray, penalty: float, eps: float, iterations: int) -> np.ndarray:
-    """A after so many reweighting steps from rows of size 1."""
-    sizes = np.ones(len(K))
-    for _ in range(iterations):
+def cted_steps(
+    K: np.ndarray, sizes: np.ndarray, penalty: float, eps: float, steps: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """A and the sizes of its rows after so many reweighting steps."""
+    for _ in range(steps):
         A = cted_step(K, sizes, penalty)
         sizes = np.sqrt((A**2).sum(axis=1) + eps)
-    return A
+    return A, sizes
+
+
+def cted(K: np.ndarray, penalty: float, eps: float, iterations: int) -> np.ndarray:
+    """A after so many reweighting steps from rows of size 1."""
+    return cted_steps(K, np.ones(len(K)), penalty, eps, iterations)[0]
 
 
 def steepness(K: np.ndarray, A: np.ndarray, penalty: float) -> np.ndarray:
@@ -67,10 +73,7 @@ def gmkal(
     """A, weights (P,) and the objective after Algorithm 2 with so many steps of A a turn."""
     sizes = np.ones(grams.shape[1])
     for _ in range(turns):
-        K = consensus(grams, weights)
-        for _ in range(steps):
-            A = cted_step(K, sizes, penalty)
-            sizes = np.sqrt((A**2).sum(axis=1) + eps)
+        A, sizes = cted_steps(consensus(grams, weights), sizes, penalty, eps, steps)
         e = errors(grams, A)
         weights = (1 / e) / (1 / e).sum()
     return A, weights, cted_objective(consensus(grams, weights), A, penalty)
@@ -197,10 +200,7 @@ def lmkal(
     """A and weights (n, P) after Algorithm 5 with so many steps of A a turn."""
     sizes = np.ones(grams.shape[1])
     for _ in range(turns):
-        K = consensus(grams, Z)
-        for _ in range(steps):
-            A = cted_step(K, sizes, penalty)
-            sizes = np.sqrt((A**2).sum(axis=1) + eps)
+        A, sizes = cted_steps(consensus(grams, Z), sizes, penalty, eps, steps)
         Z = best_weights(grams, A, Z, 2000)
     return A, Z
 

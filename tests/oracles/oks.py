@@ -19,36 +19,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tests.oracles.feature_mkl import slope as slope_of
 from tests.oracles.support_mkl import TINY, Array, KernelFunction, SupportMKL, gaussian
 
 # Eigenvalues of a Gram matrix below this share of the largest one count as 0. Two equal examples
 # leave an eigenvalue of some 1e-16 that need not be 0; a cut-off of that size is down to chance.
 CUTOFF = 1e-10
 TIES = ("first", "oldest")
-
-
-# --- losses --------------------------------------------------------------------------------------
-
-
-def hinge_slope(f: float, y: float) -> float:
-    return -y if y * f < 1 else 0.0
-
-
-def logistic_slope(f: float, y: float) -> float:
-    """Of log(1 + exp(-y f))."""
-    return -y * math.exp(-y * f) / (1.0 + math.exp(-y * f))
-
-
-def squared_slope(f: float, y: float) -> float:
-    """Of (f - y)^2."""
-    return 2.0 * (f - y)
-
-
-SLOPES: dict[str, Callable[[float, float], float]] = {
-    "hinge": hinge_slope,
-    "logistic": logistic_slope,
-    "squared": squared_slope,
-}
 
 
 # --- kernels with parameters ---------------------------------------------------------------------
@@ -246,14 +223,14 @@ class HypothesisSketch:
         self.t += 1
         self.did, self.drawn, self.alpha, self.delta = "nothing", [], np.zeros(0), math.nan
         f = self.value(x)
-        slope = SLOPES[self.loss](f, y)
+        slope = slope_of(self.loss, f, y)
         if slope != 0:
             place = self.sketch(x, u)
             if self.gradients == "sketches":  # f^b, then f^w
-                slope = SLOPES[self.loss](self.value(x), y)
+                slope = slope_of(self.loss, self.value(x), y)
             self.weigh(place, -self.eta * slope)
             if self.gradients == "sketches":
-                slope = SLOPES[self.loss](self.value(x), y)
+                slope = slope_of(self.loss, self.value(x), y)
             if self.did in ("added", "replaced"):
                 self.move(slope * self.slope(x))
         return f
@@ -362,7 +339,7 @@ class OwnKernels:
         x, y = np.asarray(x, np.float64), float(y)
         self.t += 1
         f = self.value(x)
-        slope = SLOPES[self.loss](f, y)
+        slope = slope_of(self.loss, f, y)
         if slope != 0:
             step = self.rate / self.t * slope * self.slope(x)
             self.theta = moved(self.theta, step, self.low, self.high, self.logarithmic)

@@ -247,21 +247,3 @@ def test_growth(growth):
         assert said.value == pytest.approx(0.5 * 2 * before[0][0, 0])
         np.testing.assert_array_equal(one.means, before[0])
         np.testing.assert_array_equal(one.precisions, before[1])
-
-
-def test_questions():
-    """The first is certain; with a large h all are asked for, with 0 only the unsure ones."""
-    chances = {0: (0.0, 0.999999)}
-    for h, share in ((0.0, None), (1e9, 1.0)):
-        one = MultiTask(1, dictionary(size=3), asking="unsure", h=h)
-        rng = np.random.default_rng(0)
-        said = [
-            one.step({0: (rng.normal(size=1), float(rng.choice([-1, 1])))}, chances)[0]
-            for _ in range(60)
-        ]
-        assert said[0].asked
-        if share is None:
-            assert [one.asked for one in said] == [one.theta <= 0 for one in said]
-            assert 0 < sum(one.asked for one in said) < 60
-        else:
-            assert all(one.asked for one in said)

@@ -9,13 +9,15 @@ from tests.oracles.oks import (
     CAUCHY,
     GAUSSIAN,
     GAUSSIAN_WIDTH,
-    SLOPES,
     TWO_GAUSSIANS,
     HypothesisSketch,
     OwnKernels,
+    SampledKernel,
+    candidate_widths,
     draw,
     kernel_alignment,
     least_squares,
+    oks_rate,
     proj_ka,
 )
 from tests.oracles.support_mkl import gaussian, polynomial
@@ -55,7 +57,6 @@ SKETCHES = {
     "cauchy": (CAUCHY, 1.3, True),
     "two gaussians": (TWO_GAUSSIANS, np.array([0.3, 1.2, 0.7, 2.5]), True),
 }
-every_kernel = pytest.mark.parametrize("name", SKETCHES)
 
 
 def sketch(name, **arguments):
@@ -66,18 +67,6 @@ def sketch(name, **arguments):
 
 
 # --- kernels -------------------------------------------------------------------------------------
-
-
-def test_kernels_by_hand():
-    rows, x = np.array([[0.0, 0.0], [1.0, 2.0]]), np.zeros(2)
-    values = GAUSSIAN.values(np.array(LN2), rows, x)
-    np.testing.assert_allclose(values, [1, 2.0**-5], rtol=1e-14)
-    each = GAUSSIAN.values(LN2 * np.array([3.0, 0.5]), rows, x)
-    np.testing.assert_allclose(each, [1, 2.0**-5], rtol=1e-14)
-    np.testing.assert_allclose(CAUCHY.values(np.array(0.5), rows, x), [1, 1 / 21], rtol=1e-14)
-    theta = np.array([0.25, 3.0, math.sqrt(2.5 / LN2), math.sqrt(1.25 / LN2)])
-    both = TWO_GAUSSIANS.values(theta, rows, x)
-    np.testing.assert_allclose(both, [3.25, 0.25 / 2 + 3 / 4], rtol=1e-14)
 
 
 # --- which places are drawn ----------------------------------------------------------------------
@@ -117,57 +106,6 @@ def test_draws_have_the_chances_of_their_values():
 # --- OKS-SIL -------------------------------------------------------------------------------------
 
 
-def test_a_sketch_by_hand():
-    """Four rounds on a line, gamma = ln 2, so that k = 2^-r²; the kernel stays as it is."""
-    one = HypothesisSketch(LN2, **WIDE, eta=0.5, rate=0.0, budget=2, samples=1, nu=0.75)
-    assert one.step([0.0], 1, [0.0]) == 0
-    assert one.step([2.0], -1, [0.0]) == pytest.approx(0.5 / 16)
-    assert one.did == "added"
-    assert (one.weights, one.rounds) == ([0.5, -0.5], [1, 2])
-    # x = 1: k = 1/2 and 1/2, f = 0. u = .5 is place 1; alpha = 1/2, delta = 3/4, not above nu
-    assert one.step([1.0], 1, [0.5]) == pytest.approx(0)
-    assert (one.did, one.drawn) == ("compensated", [1])
-    assert one.delta == pytest.approx(0.75)
-    assert one.weights == pytest.approx([0.5, -0.25])
-    # x = 4: k = 2^-16 and 1/16; place 1, delta = 1 - 1/256: the smaller |w| goes, of place 1
-    assert one.step([4.0], -1, [0.5]) == pytest.approx(0.5 / 2**16 - 0.25 / 16)
-    assert (one.did, one.drawn) == ("replaced", [1])
-    assert one.delta == pytest.approx(1 - 1 / 256)
-    assert one.alpha == pytest.approx([1 / 16])
-    np.testing.assert_array_equal(one.rows, [[0.0], [4.0]])
-    assert (one.weights, one.rounds) == ([0.5, -0.5], [1, 4])
-
-
-def test_no_margin_error_teaches_nothing():
-    one = HypothesisSketch(LN2, **WIDE, eta=1.0, rate=1.0)
-    one.step([0.0], 1, np.zeros(3))
-    one.step([0.0], 1, np.zeros(3))  # y f = 1 exactly
-    assert (one.did, one.weights, one.t) == ("nothing", [1.0], 2)
-    one.step([1.0], 1, np.zeros(3))
-    assert one.did == "added"
-
-
-def test_the_kernel_moves_by_hand():
-    """rho_t with t the round, new weights and buffer, old gamma; clipped; not if compensated."""
-    one = HypothesisSketch(LN2, 0.1, 1.0, eta=1.0, rate=0.3, budget=2, samples=1, nu=0.9)
-    one.step([0.0], 1, [0.0])
-    assert one.theta == LN2  # the only example is x itself
-    one.step([0.0], 1, [0.0])  # nothing to learn, but a round
-    one.step([1.0], 1, [0.0])  # y sum w k d² = 1/2
-    gamma = LN2 - 0.3 / 3 / 2
-    assert one.theta == pytest.approx(gamma, rel=1e-14)
-    one.step([1.0], -1, [0.0])  # f > 0; place 0, delta = 1 - exp(-2 gamma) < .9
-    assert one.did == "compensated"
-    assert one.theta == pytest.approx(gamma, rel=1e-14)
-    left = 1 - math.exp(-gamma)
-    assert one.weights == pytest.approx([left, 1])
-    one.step([-2.0], -1, [0.0])  # place 0, delta = 1 - exp(-8 gamma); the smaller weight goes
-    assert (one.did, one.drawn, one.weights) == ("replaced", [0], [-1, 1])
-    np.testing.assert_array_equal(one.rows, [[-2.0], [1.0]])
-    wanted = gamma + 0.3 / 5 * math.exp(-9 * gamma) * 9
-    assert one.theta == pytest.approx(wanted, rel=1e-13)
-
-
 @pytest.mark.parametrize(("label", "bound"), [(1, 0.6), (-1, 0.9)])
 def test_the_kernel_stays_inside_its_bounds(label, bound):
     one = HypothesisSketch(LN2, 0.6, 0.9, eta=1.0, rate=100.0)
@@ -187,20 +125,6 @@ def test_logarithmic_parameters_stay_inside_the_bounds_of_each(label, wanted):
     # y f / eta = k(x, x) + y k(x, v): weights are worth more at x itself, widths nothing there
     one.step([1.0], label, np.zeros(3))
     np.testing.assert_allclose(one.theta, wanted, rtol=1e-14)
-
-
-@pytest.mark.parametrize("name", SLOPES)
-def test_slopes_of_losses_against_differences(name):
-    loss = {
-        "hinge": lambda f, y: np.maximum(0, 1 - y * f),
-        "logistic": lambda f, y: np.log1p(np.exp(-y * f)),
-        "squared": lambda f, y: (f - y) ** 2,
-    }[name]
-    for y in (-1.0, 1.0):
-        for f in (-2.0, -0.3, 0.0, 0.8, 3.0):
-            numeric = slope_by_differences(lambda at, y=y: loss(at, y).item(), f)
-            assert SLOPES[name](f, y) == pytest.approx(numeric, rel=1e-6, abs=1e-9)
-    assert SLOPES["hinge"](1.0, 1.0) == 0
 
 
 def test_the_squared_loss_weighs_by_its_slope():
@@ -245,24 +169,7 @@ def test_the_kernel_by_the_slope_at_the_new_weights(eta, moved):
     assert one.theta == pytest.approx(LN2 - moved, rel=1e-14)
 
 
-@every_kernel
-def test_slopes_of_sketches_against_differences(name):
-    X, y, u = stream(2, 30)
-    one = sketch(name, rate=0.01)
-    for arguments in zip(X[:-1], y[:-1], u[:-1], strict=True):
-        one.step(*arguments)
-    here = one.theta
-
-    def value(theta):
-        one.theta = theta
-        return one.value(X[-1])
-
-    numeric = slope_by_differences(value, here)
-    one.theta = here
-    np.testing.assert_allclose(one.slope(X[-1]), numeric, rtol=1e-6, atol=1e-8)
-
-
-@every_kernel
+@pytest.mark.parametrize("name", SKETCHES)
 def test_rounds_against_first_principles(name):
     """Each round that learns, by what it must do to the function and to the kernel."""
     X, y, u = stream(3, 200)
@@ -316,18 +223,6 @@ def test_rounds_against_first_principles(name):
         np.testing.assert_allclose(one.theta - theta, wanted - theta, rtol=1e-4, atol=1e-12)
     assert seen["added"] == 6
     assert min(seen[did] for did in ("nothing", "replaced", "compensated")) > 4, seen
-
-
-def test_one_gamma_for_each_input_is_the_isotropic_kernel_in_the_sum_of_its_steps():
-    X, y, _ = stream(4, 4)
-    all_inputs = HypothesisSketch(0.4, **WIDE)
-    each = HypothesisSketch(np.full(3, 0.4), **WIDE)
-    for one in (all_inputs, each):
-        for x, label in zip(X[:3], y[:3], strict=True):
-            one.rows.append(x)
-            one.weights.append(label)
-    assert each.theta.shape == (3,)
-    np.testing.assert_allclose(np.sum(each.slope(X[3])), all_inputs.slope(X[3]), rtol=1e-13)
 
 
 @pytest.mark.parametrize(("ties", "place"), [("first", 0), ("oldest", 1)])
@@ -427,3 +322,62 @@ def test_proj_ka_chooses_on_the_first_examples_and_keeps_its_budget():
     assert projectron.mistakes == sum(label * one <= 0 for label, one in zip(y, f, strict=True))
     assert projectron.support == [4]
     assert (f[0], projectron.places[0][0][0]) == (0, 0)
+
+
+# --- OKS: one kernel a round takes part ---------------------------------------------------------
+
+
+def test_widths_and_rate_of_section_6():
+    widths = candidate_widths()
+    assert len(widths) == 25
+    np.testing.assert_allclose(
+        [1 / (2 * sigma**2) for sigma in widths], [2.0**i for i in range(-12, 13)], rtol=1e-14
+    )
+    assert oks_rate(25, 1000) == pytest.approx(math.sqrt(1.6 * math.log(25) / 25_000), rel=1e-14)
+
+
+def test_a_sampled_kernel_by_hand():
+    one = SampledKernel([polynomial(1), polynomial(2)], eta=0.5, rate=LN2 / 4, delta=0.2)
+    assert one.step([1.0, 0.0], -1, 0.49) == 0  # a mistake
+    assert (one.drawn, one.mistakes) == (0, 1)
+    assert one.weights == pytest.approx([2**-0.5, 1])  # p = 1/2
+    assert one.coefficients == [[-0.5], []]
+    # the other kernel knows nothing of that; 0 is a mistake for y = +1, too
+    assert one.step([2.0, 0.0], 1, 0.99) == 0
+    assert (one.drawn, one.mistakes) == (1, 2)
+    share = 0.8 * 2**-0.5 / (1 + 2**-0.5) + 0.1
+    assert one.chances == pytest.approx([share, 1 - share])
+    assert one.coefficients == [[-0.5], [0.5]]
+    second = 2 ** (-1 / (4 * (1 - share)))
+    assert one.weights == pytest.approx([2**-0.5, second])
+    share = 0.8 * 2**-0.5 / (second + 2**-0.5) + 0.1
+    assert one.step([1.0, 1.0], 1, share + 1e-9) == 2.0  # (x·z)² = 4: no margin error
+    assert one.coefficients == [[-0.5], [0.5]]
+    assert one.step([1.0, 1.0], 1, share - 1e-9) == -0.5
+    assert one.mistakes == 3
+    assert one.weights == pytest.approx([2**-0.5 * 2 ** (-1 / (4 * share)), second])
+    assert one.coefficients == [[-0.5, 0.5], [0.5]]  # not divided by p
+
+
+@pytest.mark.parametrize("label", [-1, 1])
+def test_a_score_of_zero_of_a_sampled_kernel_is_a_mistake(label):
+    one = SampledKernel([polynomial(1)] * 2)
+    assert one.step([1.0], label, 0.0) == 0
+    assert one.mistakes == 1
+    assert one.weights[0] < 1
+    one.step([1.0], label, 0.0)  # y f = 1
+    assert one.mistakes == 1
+
+
+def test_only_the_sampled_kernel_shrinks():
+    one = SampledKernel([polynomial(1)] * 2, eta=0.5, rate=0.0, regularization=0.4)
+    one.step([1.0], 1, 0.0)
+    one.step([1.0], 1, 0.9)
+    one.step([3.0], 1, 0.0)  # y f = 3/2: nothing to learn
+    assert one.coefficients == [[0.4], [0.5]]
+
+
+def test_the_last_kernel_where_rounding_leaves_none():
+    one = SampledKernel([polynomial(1)] * 3)
+    one.step([1.0], 1, 1.0)
+    assert one.drawn == 2

@@ -443,18 +443,3 @@ def test_projection_onto_a_span_that_holds_the_example():
     learner = SupportMKL([polynomial(1)], budget=9, policy="project", threshold=1e-9)
     run(learner, HAND_X[:3], HAND_Y[:3])
     np.testing.assert_allclose(learner.places[0], [(0, 2), (1, 0)], atol=1e-15)
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"rule": "pa", "policy": "forgetron", "budget": 2},
-        {"rule": "perceptron", "policy": "replace", "budget": 2},
-        {"policy": "random"},
-        {"budget": 2},
-        {"budget": 0, "policy": "oldest"},
-    ],
-)
-def test_what_makes_no_sense_is_refused(arguments):
-    with pytest.raises(AssertionError):
-        SupportMKL([polynomial(1)], **arguments)

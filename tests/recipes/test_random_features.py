@@ -91,8 +91,7 @@ def test_agrees_with_the_oracle_on_tom(name, data_dir, x64):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name",
-    long(["expert_mkl"], ["raker", "omkl_aks", "amkl", "amkl_aks", "expert_mkl"]),
+    "name", long(["expert_mkl"], ["raker", "omkl_aks", "amkl", "amkl_aks", "expert_mkl"])
 )
 def test_agrees_with_the_oracle_on_a_wave(name, x64):
     X, y = wave(160)

@@ -82,10 +82,7 @@ def equals_runs_alone(learner, states, X, y, ends, outputs, lengths, tolerance=2
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(
     ("name", "lengths"),
-    long(
-        [("budget", RAGGED)],
-        [("raker", None), *((name, RAGGED) for name in LEARNERS)],
-    ),
+    long([("budget", RAGGED)], [("raker", None), *((name, RAGGED) for name in LEARNERS)]),
 )
 def test_each_stream_is_a_run_of_its_own(name, lengths):
     """Twice: the second time the states go on, from the middle of a block."""
@@ -202,16 +199,6 @@ def test_labels_may_come_late():
 
 
 @pytest.mark.slow
-def test_fleets_are_saved_and_go_on(tmp_path):
-    X, y = data()
-    states, _ = fleet(RAKER, begin(RAKER), X, y, lengths=RAGGED)
-    jaxmkl.save(tmp_path / "fleet.npz", RAKER, states)
-    learner, found = jaxmkl.load(tmp_path / "fleet.npz", like=RAKER)
-    assert_equal(found, states)
-    assert_equal(fleet(learner, found, X, y), fleet(RAKER, states, X, y))
-
-
-@pytest.mark.slow
 def test_inside_a_trace_bad_examples_are_counted():
     X, y = data()
     y[3, 5] = np.nan
@@ -222,16 +209,6 @@ def test_inside_a_trace_bad_examples_are_counted():
     whole = fleet(RAKER, begin(RAKER), X, y, lengths=RAGGED)
     apart = jax.tree.map(lambda leaf: np.delete(np.asarray(leaf), 3, axis=0), outputs.loss)
     np.testing.assert_allclose(apart, np.delete(whole[1].loss, 3, axis=0), rtol=1e-5)
-
-
-@pytest.mark.slow
-def test_a_fleet_that_diverges_says_so():
-    X, y = data()
-    with pytest.warns(RuntimeWarning, match="cannot converge"):
-        wild = jaxmkl.raker(KERNELS, num_features=4, step_size=50.0, regularization=0.0)
-    with pytest.warns(RuntimeWarning, match="run_fleet: .*the learner diverges"):
-        states = fleet(wild, begin(wild), np.tile(X, (1, 10, 1)), np.tile(y, 10))[0]
-    assert int(states.nonfinite.sum()) > 0
 
 
 def spoiled(array, place, value):

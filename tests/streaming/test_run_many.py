@@ -1,6 +1,5 @@
 """run_many and stream: the same runs, however spread or cut."""
 
-import collections
 import functools
 import importlib
 import itertools
@@ -136,19 +135,6 @@ def test_cutting_changes_no_bit(cuts):
     assert rounds == np.cumsum([n for n in lengths if n]).tolist()
 
 
-@pytest.mark.slow
-def test_states_stay_small():
-    """A state after a thousand chunks is as large as the first."""
-    X, y = (array[:2] for array in data())
-    chunks = itertools.repeat((X, y), 1000)
-    before = [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(begin())]
-    chunks = streaming.stream(REGRESSION, begin(), chunks, block_size=2)
-    state, outputs = collections.deque(chunks, maxlen=1)[0]
-    assert outputs.loss.shape == (2,)
-    assert int(state.round) == 2000
-    assert [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(state)] == before
-
-
 def test_chunks_are_taken_one_by_one():
     """A stream without end can be left at any time; nothing is read ahead."""
     taken = []
@@ -213,30 +199,6 @@ def test_a_bad_chunk_is_named(bad, message):
     with pytest.raises(ValueError, match=message):
         rounds.extend(int(state.round) for state, _ in stream)
     assert rounds == [8]
-
-
-def test_classes_do_not_change_their_sign_between_chunks():
-    X, _ = data()
-    chunks = [(X[:2], ["a", "b"]), (X[2:4], ["b", "c"])]
-    with pytest.raises(ValueError, match="chunk 1"):
-        list(streaming.stream(CLASSIFICATION, begin(CLASSIFICATION), chunks))
-
-
-def test_a_chunk_may_have_one_class():
-    X, y = data()
-    names = np.where(y > 0, "spam", "ham")
-    order = np.argsort(names, kind="stable")
-    order = np.concatenate([order[-1:], order[:-1]])
-    _, expected = run(CLASSIFICATION, X[order], names[order])
-    chunks = [(X[order[:5]], names[order[:5]]), (X[order[-5:]], names[order[-5:]])]
-    first, (_, last) = chunks[0], chunks[1]
-    assert len(set(last)) == 1
-    assert len(set(first[1])) == 2
-    streamed = list(
-        streaming.stream(CLASSIFICATION, begin(CLASSIFICATION), chunks, block_size=BLOCK)
-    )
-    assert len(streamed) == 2
-    np.testing.assert_array_equal(streamed[0][1].loss, expected.loss[:5])
 
 
 def test_block_sizes_are_checked_before_the_first_chunk():

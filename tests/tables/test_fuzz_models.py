@@ -20,6 +20,7 @@ import pytest
 import jaxmkl
 from jaxmkl.tables import Columns, Pipeline, open_table
 from jaxmkl.wrappers import RunningMoments
+from tests.common.marks import long
 from tests.common.mutations import mutated
 from tests.common.trees import assert_equal
 
@@ -171,13 +172,9 @@ def play(content, saved, seeds, path):
 
 
 @pytest.mark.slow
-def test_damaged_models(saved, tmp_path):
-    play(saved[1], saved[0], range(150), tmp_path / "m")
-
-
-@pytest.mark.endless
-def test_hundreds_of_damaged_models(saved, tmp_path):
-    play(saved[1], saved[0], range(1500), tmp_path / "m")
+@pytest.mark.parametrize("number", long([150], [150, 1500]))
+def test_damaged_models(number, saved, tmp_path):
+    play(saved[1], saved[0], range(number), tmp_path / "m")
 
 
 # --- what would be huge, or run code -------------------------------------------------------------

@@ -132,6 +132,23 @@ RULES = (
 )
 
 
+LARGEST = (*RULES[:2], SparsePassiveAggressive(0.5, 1.0, 1.5), SparsePassiveAggressive(0.05))
+LARGEST += (*RULES[3:], OGD(2.0, loss="logistic"), NormalizedOGD(1.5, 0.25, "hinge"))
+
+
+@pytest.mark.parametrize("rule", LARGEST, ids=repr)
+def test_the_largest_step_is_reached_and_not_passed(rule):
+    """By c or by c f, on a fine grid of values."""
+    f = np.linspace(-40, 40, 80_001, dtype=np.float32)
+    found = [step(rule, f, y).coefficient[0] for y in (-1.0, 1.0)]
+    largest = max(np.maximum(np.abs(c), c * f).max() for c in found)
+    np.testing.assert_allclose(largest, rule.largest_step, rtol=1e-2)
+
+
+def test_a_largest_step_by_labels_of_any_size_is_not_known():
+    assert OGD(0.1).largest_step is NormalizedOGD(0.1).largest_step is None
+
+
 def test_a_coefficient_of_zero_is_one_in_any_dtype():
     for dtype in (jnp.float16, jnp.bfloat16, jnp.float32):
         f, y, norm = jnp.ones((1, 2), dtype), jnp.ones((), dtype), jnp.ones((1, 2), dtype)

@@ -174,9 +174,7 @@ def test_a_label_asked_for_by_hand_counts_once_for_a_rate():
         x, y = example
         prediction, asking = learner.ask(state, x)
         return jax.lax.cond(
-            prediction.query,
-            lambda: learner.update(asking, x, y),
-            lambda: learner.skip(asking, x),
+            prediction.query, lambda: learner.update(asking, x, y), lambda: learner.skip(asking, x)
         ), prediction.query
 
     state, queried = jax.lax.scan(by_hand, begin(learner), (X, y))

@@ -284,22 +284,3 @@ def test_wrappers_hand_through(task, dtype):
 def test_parts_are_checked(make):
     with pytest.raises(ValueError, match="must be"):
         make()
-
-
-@pytest.mark.endless
-def test_derivative_through_wrappers():
-    """The scaler has no numbers of its own; the budget's derivative is zero."""
-    X, y = data()
-    learner = wrappers.label_budget(wrappers.scaled(small(), wrappers.RunningMoments()), 30)
-
-    @jax.jit
-    def total(learner):
-        state = learner.init(jax.random.key(0), NUM_INPUTS)
-        return scan(learner, state, X, y)[1].loss.mean()
-
-    gradient = jax.grad(total)(learner)
-    assert float(gradient.budget) == 0
-    rate = gradient.learner.learner.models[0].rules[0].step_sizes
-    assert np.isfinite(rate)
-    assert rate != 0
-    assert float(gradient.learner.scaler.clip) == 0

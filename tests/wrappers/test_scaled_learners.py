@@ -60,20 +60,6 @@ def test_scaled_by_moments_is_the_learner_on_scaled_inputs():
     assert int(end.round) == NUM_EXAMPLES
 
 
-@pytest.mark.endless
-def test_scaled_by_ranks_is_the_learner_on_scaled_inputs():
-    """With a sample that is soon full."""
-    X, y = data()
-    bare, scaler = small(), wrappers.RunningRanks(capacity=6)
-    learner = wrappers.scaled(bare, scaler)
-    state = learner.init(jax.random.key(1), NUM_INPUTS)
-    scaler_end, Z = scaled_alone(scaler, state.scaler, X)
-    _, expected = scan(bare, state.inner, Z, y)
-    end, outputs = scan(learner, state, X, y)
-    np.testing.assert_allclose(outputs.prediction, expected.prediction, rtol=1e-4, atol=1e-5)
-    assert_equal(end.scaler, scaler_end)
-
-
 SCALERS = {"moments": wrappers.RunningMoments(), "ranks": wrappers.RunningRanks(capacity=6)}
 
 
