@@ -5,13 +5,11 @@ from jaxmkl.features.dictionary import SampledDictionary
 from jaxmkl.features.fourier import FourierFeatures
 from jaxmkl.features.linear import LinearFeatures
 from jaxmkl.features.map import FeatureMap
-from jaxmkl.features.metric import MetricFeatures
 
 __all__ = [
     "FeatureMap",
     "FourierFeatures",
     "LinearFeatures",
-    "MetricFeatures",
     "SampledDictionary",
     "dictionary",
 ]

@@ -164,9 +164,6 @@ class FourierFeatures(FeatureMap):
         chex.assert_rank([frequencies, X], [3, 2])
         return self.at_frequencies(kernels.frequencies(frequencies), X)
 
-    def frequencies(self, state: PyTree, kernels: Kernel) -> jax.Array:
-        return kernels.frequencies(state)
-
     def at_frequencies(self, frequencies: jax.Array, X: jax.Array) -> jax.Array:
         """Features z (B, P, 2 F) of rows (B, D) at frequencies (P, F, D), in turns by unit."""
         P, F, D = frequencies.shape

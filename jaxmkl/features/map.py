@@ -71,17 +71,6 @@ class FeatureMap(abc.ABC):
           keys: a typed key for each row (B,).
         """
 
-    def frequencies(self, state: PyTree, kernels: Kernel) -> jax.Array | None:
-        """The frequencies (P, F, D) of features that are sines and cosines of x alone, or None.
-
-        They are in turns by unit of x, and all that :meth:`predict` needs of the state.
-        """
-        return None
-
-    def codes_of(self, Z: jax.Array) -> PyTree:
-        """The codes of rows whose features (B, P, M) are known, as :meth:`encode` returns them."""
-        return Z
-
     def predict(self, state: PyTree, code: PyTree) -> tuple[jax.Array, PyTree]:
         """Features z (P, M) of one example, and what :meth:`update` uses again.
 

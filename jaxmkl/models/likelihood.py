@@ -8,11 +8,10 @@ import numpy as np
 import optax
 
 from jaxmkl import _pytree as pytree
-from jaxmkl import abilities
 from jaxmkl._blocks import diagonal_of, factor_and_inverse, sums_of
 from jaxmkl._metric import importances
 from jaxmkl._types import Number, PyTree
-from jaxmkl.models.metric import MetricBank, MetricModelsState
+from jaxmkl.models.under_metrics import MetricBank, Models, features_of
 from jaxmkl.reservoir import Renewal
 
 _dot = partial(jnp.dot, precision=jax.lax.Precision.HIGHEST)
@@ -73,10 +72,20 @@ class LikelihoodModels(MetricBank):
     examples: int = pytree.count(default=1000)
     regularization: Number = pytree.positive(default=0.01)
 
-    def learned(self, state: MetricModelsState, renewal: Renewal, turn: jax.Array) -> tuple:
+    def learned(self, models: Models, renewal: Renewal, turn: jax.Array) -> tuple[jax.Array, ...]:
         few = renewal.sample(min(self.examples, self.sample))
-        each = zip(*state.bank.features, strict=True)
+        each = zip(models.metrics, models.features, strict=True)
         return tuple(self._likeliest(metric, inside, few) for metric, inside in each)
+
+    def importances(self, metric: jax.Array, variances: jax.Array) -> jax.Array:
+        """How much each input matters (D,), of sum 1: its share of the variance of L'x.
+
+        It is that of the diagonal of L L', as of any metric, for inputs of the same variance at
+        the last renewal. The evidence says nothing of the weight of a constant input.
+        """
+        variances = jnp.where(jnp.any(variances > 0), variances, 1.0)
+        scaled = importances(metric) * variances
+        return scaled / jnp.sum(scaled)
 
     def _likeliest(self, metric: jax.Array, inside: PyTree, few: Renewal) -> jax.Array:
         """The metric after the steps of Adam on a few examples."""
@@ -90,7 +99,8 @@ class LikelihoodModels(MetricBank):
             return unit * (jnp.exp(entries) if diagonal else entries)
 
         def features(entries: jax.Array) -> jax.Array:
-            return self.features(inside, metric_at(entries), X) * known[:, :, None]
+            Z = features_of([(self.bank, metric_at(entries), inside)], X)
+            return Z * known[:, :, None]
 
         start = metric / jnp.asarray(unit, dtype)
         start = jnp.log(jnp.maximum(start, jnp.finfo(dtype).tiny)) if diagonal else start
@@ -114,18 +124,6 @@ class LikelihoodModels(MetricBank):
         begun = jnp.pad(start[None], ((0, 2), (0, 0)))
         learned = metric_at(jax.lax.fori_loop(0, self.steps, step, begun)[0, :-1])
         return jnp.where(jnp.all(jnp.isfinite(learned)), learned, metric)
-
-
-@abilities.importances.register
-def _(bank: LikelihoodModels, state: MetricModelsState) -> jax.Array:
-    """How much each input matters (D,), of sum 1: its share of the variance of L'x.
-
-    It is that of the diagonal of L L', as of any metric, for inputs of the same variance at
-    the last renewal. The evidence says nothing of the weight of a constant input.
-    """
-    variance = jnp.where(jnp.any(state.variances > 0), state.variances, 1.0)
-    scaled = jnp.stack([importances(metric) * variance for metric in state.metrics])
-    return jnp.mean(scaled / jnp.sum(scaled, axis=1, keepdims=True), axis=0)
 
 
 def evidence(

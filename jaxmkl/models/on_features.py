@@ -144,16 +144,6 @@ class FeatureModels(Bank):
         Z = jax.vmap(lambda code: self.features.predict(state.features, code)[0])(codes)
         return FeatureCode(codes, self._encoded(state, round, Z))
 
-    def frequencies(self, state: FeatureModelsState) -> jax.Array | None:
-        """Those of its features (P, F, D), or None (:meth:`jaxmkl.features.FeatureMap`)."""
-        return self.features.frequencies(state.features, self.kernels)
-
-    def encode_features(
-        self, state: FeatureModelsState, Z: jax.Array, round: jax.Array
-    ) -> FeatureCode:
-        """As :meth:`encode`, of rows whose features Z (B, P, M) are known."""
-        return FeatureCode(self.features.codes_of(Z), self._encoded(state, round, Z))
-
     def _rules(self, state: FeatureModelsState, *others: tuple) -> Iterator[tuple]:
         """The rules, each with its state and with its item of the ``others``."""
         return zip(self.rules, state.rules, *others, strict=True)
@@ -178,7 +168,7 @@ class FeatureModels(Bank):
             for rule, own, of_rule in self._rules(state, codes)
         ]
         each, aux = zip(*predicted, strict=True)
-        return _joined(each), FeatureAux(z, of_map, codes, aux)
+        return joined(each), FeatureAux(z, of_map, codes, aux)
 
     def update(
         self, state: FeatureModelsState, code: FeatureCode, aux: FeatureAux, feedback: Feedback
@@ -218,7 +208,7 @@ def _(bank: FeatureModels) -> None:
 
 @abilities.squared_norms.register
 def _(bank: FeatureModels, state: FeatureModelsState) -> jax.Array:
-    return _joined([abilities.squared_norms(rule, own) for rule, own in bank._rules(state)])
+    return joined([abilities.squared_norms(rule, own) for rule, own in bank._rules(state)])
 
 
 @abilities.variances.register
@@ -227,10 +217,8 @@ def _(
 ) -> jax.Array:
     P, dtype, each = len(aux.z), aux.z.dtype, []
     for rule, own, codes, of_rule in bank._rules(state, aux.codes, aux.rules):
-        found = jnp.zeros((rule.num_rates, P), dtype)
-        if abilities.can(abilities.variances, rule):
-            found = abilities.variances(rule, own, bank._of_one(codes), of_rule)
-        each.append(found.reshape(-1))
+        given = own, bank._of_one(codes), of_rule
+        each.append(variances_of(rule, rule.num_rates * P, dtype, *given))
     return jnp.concatenate(each)
 
 
@@ -239,18 +227,31 @@ def _(bank: FeatureModels, states: FeatureModelsState, start: PyTree | None) -> 
     good = not bank.features.sequential
     wanted = "features that do not grow with the stream: they differ between shards"
     pytree.require(good, "merge", "features", bank.features, wanted)
-    began = (None,) * len(bank.rules) if start is None else start.rules
+    return merged_models(bank.rules, states, start)
+
+
+def merged_models(rules: Sequence[Rule], states: Any, start: Any) -> Any:
+    """States of shards as one, by the rules, if the features are the same in all."""
+    began = (None,) * len(rules) if start is None else start.rules
     features = shard(states.features, 0)
     known = [states.features] if start is None else [states.features, start.features]
     for one, *others in zip(*map(jax.tree.leaves, (features, *known)), strict=True):
         good = all(np.all(np.asarray(other) == np.asarray(one)) for other in others)
         wanted = "the same in all states and the start: begin all from one learner.init"
         pytree.require(good, "merge", "features", "different ones", wanted)
-    rules = zip(bank.rules, states.rules, began, strict=True)
-    return FeatureModelsState(features, tuple(abilities.merged(*own) for own in rules))
+    each = zip(rules, states.rules, began, strict=True)
+    own = tuple(abilities.merged(*of_rule) for of_rule in each)
+    return shard(states, 0)._replace(features=features, rules=own)
 
 
-def _joined(each: Sequence[jax.Array]) -> jax.Array:
+def variances_of(rule: Rule, size: int, dtype: DTypeLike, *own: PyTree) -> jax.Array:
+    """Variances of a rule's models by its state, code and results; 0 if it does not know them."""
+    if not abilities.can(abilities.variances, rule):
+        return jnp.zeros((size,), dtype)
+    return abilities.variances(rule, *own).reshape(-1)
+
+
+def joined(each: Sequence[jax.Array]) -> jax.Array:
     """Numbers of the models (E,) or (K, E), from those of each rule (K, R, P)."""
     joined = jnp.concatenate([a.reshape(a.shape[0], -1) for a in each], axis=1)
     return joined[0] if len(joined) == 1 else joined

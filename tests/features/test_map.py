@@ -11,7 +11,7 @@ import pytest
 import jaxmkl
 from jaxmkl import models, pytree, updates
 from jaxmkl._feedback import Feedback
-from jaxmkl.features import FeatureMap, FourierFeatures, MetricFeatures
+from jaxmkl.features import FeatureMap, FourierFeatures
 from jaxmkl.testing import check_learner
 
 SMALL_PROGRAMS = True
@@ -188,40 +188,38 @@ def test_metrics_side_by_side_are_features_of_the_inputs_under_each(x64):
     """And each map inside is told of the models on its own features."""
     X, y = stream()
     kernels, rule = jaxmkl.Gaussian((0.5, 2.0)), updates.OGD((0.1, 0.2))
-    features = MetricFeatures(("full", "diagonal"), Notes(5, num_models=4))
-    made = jaxmkl.MKL(models.FeatureModels(kernels, rule, features), jaxmkl.aggregate.Hedge(0.1))
-    state = made.init(jax.random.key(0), 3)
-    assert made.num_models == 8
-    rng, own = np.random.default_rng(1), state.models[0].features
+    inside = models.FeatureModels(kernels, rule, Notes(5, num_models=4))
+    bank = models.MetricModels(inside, ("full", "diagonal"))
+    assert bank.num_models == 8
+    rng, own = np.random.default_rng(1), bank.init(jax.random.key(0), 3, float)
     metrics = rng.normal(size=(3, 3)), rng.normal(size=3)
     own = own._replace(metrics=tuple(map(jnp.asarray, metrics)))
-    state = state.replace(models=(state.models[0]._replace(features=own),))
-    codes = features.encode(own, kernels, X, 0, jax.random.split(state.key, len(X)))
-    z = jax.vmap(lambda code: features.predict(own, code)[0])(codes)
-    for s, inputs in enumerate((X @ metrics[0], X * metrics[1])):
-        turns = np.einsum(
-            "nd,pfd->npf", inputs, own.inside[s][0] / kernels.bandwidth[:, None, None]
-        )
+    keys = jax.random.split(jax.random.key(0), len(X))
+    codes = bank.encode(own, X, jnp.zeros((), jnp.int32), keys)
+    for z, inputs, (drawn, _) in zip(
+        codes.features, (X @ metrics[0], X * metrics[1]), own.features, strict=True
+    ):
+        turns = np.einsum("nd,pfd->npf", inputs, drawn / kernels.bandwidth[:, None, None])
         wanted = np.concatenate([np.sin(turns), np.cos(turns)], axis=-1) / np.sqrt(5)
-        np.testing.assert_allclose(z[:, 2 * s : 2 * s + 2], wanted, atol=1e-12)
-    assert not np.array_equal(own.inside[0][0], own.inside[1][0])
+        np.testing.assert_allclose(z, wanted, atol=1e-12)
+    assert not np.array_equal(own.features[0][0], own.features[1][0])
     code, yes = jax.tree.map(lambda leaf: leaf[0], codes), jnp.ones((), bool)
-    aux = features.predict(own, code)[1]
+    aux = bank.predict(own, code)[1]
     for _ in range(9):
         learn = rng.random((2, 2, 2)) < 0.5  # rates, metrics, kernels
         feedback = Feedback(jnp.asarray(y[0]), jnp.asarray(learn.ravel()), yes, yes)
-        for s, told in enumerate(features.update(own, code, aux, feedback).inside):
+        for s, told in enumerate(bank.update(own, code, aux, feedback).features):
             np.testing.assert_array_equal(told[1]["updates"], learn[:, s].ravel())
             assert told[1]["y"] == y[0]
 
 
 def test_a_full_metric_of_very_many_inputs_is_diagonal():
-    state = MetricFeatures("full").init(jax.random.key(0), jaxmkl.Gaussian(1.0), 501, "float32")
+    bank = models.MetricModels(models.FeatureModels(jaxmkl.Gaussian(1.0)), "full")
+    state = bank.init(jax.random.key(0), 501, "float32")
     np.testing.assert_allclose(state.metrics[0], np.full(501, 501**-0.5), rtol=1e-6)
 
 
-def test_metrics_are_of_a_known_shape_and_of_features_that_do_not_grow():
+def test_metrics_are_of_a_known_shape():
+    inside = models.FeatureModels(jaxmkl.Gaussian(1.0))
     with pytest.raises(ValueError, match="shapes must be one or several of 'diagonal', 'full'; g"):
-        MetricFeatures(("full", "full"))
-    with pytest.raises(ValueError, match="MetricFeatures: features must be one whose features do"):
-        MetricFeatures(features=Whitening())
+        models.MetricModels(inside, ("full", "full"))

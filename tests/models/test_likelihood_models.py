@@ -102,7 +102,7 @@ def test_is_a_plain_loop_over_two_renewals(x64, shape, outputs):
     X, y = stream(32, outputs=outputs)
     learner = learner_of(shape, outputs=outputs)
     state = begin(learner, 3, seed=2)
-    frequencies = np.asarray(state.models[0].bank.features.inside[0]) / WIDTHS[:, None, None]
+    frequencies = np.asarray(state.models[0].features[0]) / WIDTHS[:, None, None]
     state, _ = scan(learner, state, X, y)
     L = np.eye(3) / np.sqrt(3)
     for T in (16, 32):
@@ -163,7 +163,7 @@ def test_bad_input_leaves_the_metric_finite(shape):
         state = begin(learner, 3)
         state, outputs = scan(learner, state, inputs, given.astype(np.float32))
         own = state.models[0]
-        assert all(np.isfinite(leaf).all() for leaf in (own.metrics[0], own.bank.rules[0].weights))
+        assert all(np.isfinite(leaf).all() for leaf in (own.metrics[0], own.rules[0].weights))
         assert np.isfinite(outputs.prediction).all()
         np.testing.assert_allclose(learner.importances(state).sum(), 1.0, rtol=1e-5)
     if shape == "full":

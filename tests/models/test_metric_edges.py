@@ -96,7 +96,7 @@ def test_steps_by_chance_are_taken_in_a_renewal():
     X, y = stream(40)
     learner = jaxmkl.MKL(bank_of(SparsePassiveAggressive(0.5)))
     state, _ = scan(learner, begin(learner), X, np.sign(y))
-    assert np.abs(state.models[0].bank.rules[0].weights).max() > 0
+    assert np.abs(state.models[0].rules[0].weights).max() > 0
     assert np.isfinite(state.models[0].metrics[0]).all()
 
 
@@ -129,9 +129,7 @@ def test_importances_are_the_mean_over_banks_that_learn_them():
     one, other = (np.random.default_rng(0).normal(size=shape) for shape in (2, (2, 2)))
     banks = list(state.models)
     for place, metric in ((0, one), (2, other)):
-        bank = banks[place].bank
-        features = bank.features._replace(metrics=(jnp.asarray(metric, jnp.float32),))
-        banks[place] = banks[place]._replace(bank=bank._replace(features=features))
+        banks[place] = banks[place]._replace(metrics=(jnp.asarray(metric, jnp.float32),))
     state = state.replace(models=tuple(banks))
     full = np.diag(other @ other.T)
     expected = one**2 / (one**2).sum() / 2 + full / full.sum() / 2

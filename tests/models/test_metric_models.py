@@ -63,7 +63,7 @@ def test_is_a_plain_loop_over_two_renewals(x64, shape, outputs, forgetting):
     X, y = stream(40, outputs=outputs)
     learner = learner_of(shape, forgetting=forgetting, outputs=outputs)
     state = begin(learner, 3, seed=2)
-    frequencies = np.asarray(state.models[0].bank.features.inside[0]) / WIDTHS[:, None, None]
+    frequencies = np.asarray(state.models[0].features[0]) / WIDTHS[:, None, None]
     loop = MetricBank(
         frequencies, 0.1, forgetting, 0.3, shape == "diagonal", 16, outputs or 1, signs
     )
@@ -97,7 +97,7 @@ def test_shards_are_merged_by_a_renewal(x64):
     halves = (np.stack([a[:26], a[14:]]) for a in (X, y))
     shards, _ = jaxmkl.run_fleet(learner, both, *halves, lengths=[14, 26])
     merged = jaxmkl.merge(learner, shards)
-    frequencies = np.asarray(start.models[0].bank.features.inside[0]) / WIDTHS[:, None, None]
+    frequencies = np.asarray(start.models[0].features[0]) / WIDTHS[:, None, None]
     loop = MetricBank(frequencies, 0.1, 1.0, 0.3, False, 16, 1, signs)
     for t in range(14, 40):
         loop.learn(X[t], y[t, None])
@@ -207,7 +207,7 @@ def test_bad_input_leaves_the_metric_finite(shape):
         start = begin(learner, 3)
         state, outputs = scan(learner, start, inputs, labels.astype(np.float32))
         own, learns = state.models[0], i < 2
-        assert all(np.isfinite(leaf).all() for leaf in (own.metrics[0], own.bank.rules[0].weights))
+        assert all(np.isfinite(leaf).all() for leaf in (own.metrics[0], own.rules[0].weights))
         assert np.isfinite(outputs.prediction).all()
         assert learns != np.array_equal(own.metrics[0], start.models[0].metrics[0])
         if learns:

@@ -9,12 +9,13 @@ import pytest
 
 import jaxmkl
 from jaxmkl import abilities
+from jaxmkl.features import FourierFeatures, SampledDictionary
 from jaxmkl.models import FeatureModels, Feedback, LikelihoodModels, MetricModels, SideBySide
 from jaxmkl.reservoir import Renewal
 from jaxmkl.updates import OGD, RLS
 
 WIDTHS, D, B = [0.5, 1.0, 2.0], 3, 8
-FEATURES = jaxmkl.features.FourierFeatures(5)
+FEATURES = FourierFeatures(5)
 
 
 def on_features(*rules):
@@ -27,7 +28,7 @@ def banks():
     return (
         on_features(OGD([0.1, 0.3]), squares),
         MetricModels(on_features(RLS(0.01, 0.95, max_growth=3.0, period=B)), ("diagonal", "full")),
-        LikelihoodModels(on_features(RLS(0.05, period=B)), steps=3),
+        LikelihoodModels(on_features(RLS(0.05, period=2 * B)), steps=3),
     )
 
 
@@ -77,8 +78,12 @@ def stream(K, blocks=6):
 @pytest.mark.slow
 @pytest.mark.parametrize("K", [None, 3])
 def test_models_are_those_of_the_banks_alone(K):
-    # of one output the first two, which compile fewer programs
-    alone, key = banks() if K else banks()[:2], jax.random.key(7)
+    # of one output the first two, which compile fewer programs, and other places of least squares
+    alone, key = banks(), jax.random.key(7)
+    places = [np.arange(12), np.arange(12, 18), np.arange(18, 21)]
+    if K is None:
+        alone = on_features(*reversed(alone[0].rules)), alone[1]
+        places = [np.r_[0:6, 12:18], np.arange(6, 12)]
     together = SideBySide(alone)
     keys = [jax.random.fold_in(key, i) for i in range(len(alone))]
     own = tuple(begun(bank, key, K) for bank, key in zip(alone, keys, strict=True))
@@ -95,19 +100,17 @@ def test_models_are_those_of_the_banks_alone(K):
             )
             state = renewed(together, state, given)
             own = own[0], *(renewed(alone[i], own[i], given) for i in range(1, len(alone)))
-        round, start, each = jnp.asarray(number * B, jnp.int32), 0, []
+        round, each = jnp.asarray(number * B, jnp.int32), []
         some = learns[number, :, : together.num_models]
         state, found = block(together, state, X[number], y[number], some, round)
         parts = []
-        for bank, s in zip(alone, own, strict=True):
-            mine = some[:, start : start + bank.num_models]
-            s, said = block(bank, s, X[number], y[number], mine, round)
+        for bank, s, place in zip(alone, own, places, strict=True):
+            s, said = block(bank, s, X[number], y[number], some[:, place], round)
             parts.append(s)
             each.append(said)
-            start += bank.num_models
         own = tuple(parts)
         for got, expected in zip(found, zip(*each, strict=True), strict=True):
-            expected = np.concatenate(expected, axis=-1)
+            expected = np.concatenate(expected, axis=-1)[..., np.argsort(np.concatenate(places))]
             assert got.shape == expected.shape
             np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-9)
     shares = np.stack(
@@ -118,24 +121,23 @@ def test_models_are_those_of_the_banks_alone(K):
     )
 
 
-def test_the_states_of_the_banks_come_back():
-    together, key = SideBySide(banks()), jax.random.key(7)
-    state = begun(together, key)
-    X, y, learns = stream(None, 1)
-    some = learns[0, :, : together.num_models]
-    state, _ = block(together, state, X[0], y[0], some, jnp.zeros((), jnp.int32))
-    again = together._together(together._alone(state))
-    assert jax.tree.structure(again) == jax.tree.structure(state)
-    jax.tree.map(np.testing.assert_array_equal, again, state)
-    weights = np.concatenate([np.ravel(s.weights) for s in squares_in(together._alone(state))])
-    np.testing.assert_array_equal(np.sort(weights), np.sort(np.ravel(state.squares.weights)))
-    assert np.any(weights)
-
-
-def squares_in(tree):
-    kind = jaxmkl.updates.second_order.RLSState
-    leaves = jax.tree.leaves(tree, is_leaf=lambda part: isinstance(part, kind))
-    return [leaf for leaf in leaves if isinstance(leaf, kind)]
+@pytest.mark.slow
+def test_shards_of_banks_that_learn_no_kernels_are_merged():
+    """To what one pass over all of them learns."""
+    alone = on_features(RLS([0.1, 1.0], period=B)), on_features(RLS(0.5, period=B))
+    learner = jaxmkl.MKL(SideBySide(alone), jaxmkl.aggregate.Uniform())
+    start = learner.init(jax.random.key(0), D, dtype=float)
+    X, y, _ = stream(None, 4)
+    both = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), start)
+    halves = X.reshape(2, -1, D), y.reshape(2, -1)
+    merged = jaxmkl.merge(learner, jaxmkl.run_fleet(learner, both, *halves)[0])
+    whole, _ = jaxmkl.run(learner, start, X.reshape(-1, D), y.reshape(-1))
+    values = [learner.predict_many(state, X[0]).value for state in (merged, whole)]
+    np.testing.assert_allclose(*values, rtol=1e-9)
+    other = learner.init(jax.random.key(1), D, dtype=float)
+    apart = jax.tree.map(lambda *leaves: jnp.stack(leaves), start, other)
+    with pytest.raises(ValueError, match="features must be the same in all states"):
+        jaxmkl.merge(learner, apart)
 
 
 @pytest.mark.slow
@@ -167,12 +169,18 @@ def test_derivatives_go_through_the_arguments_of_the_banks():
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ((on_features(OGD(0.1)),), "least squares"),
         ((jaxmkl.models.TreeModels(),), "banks"),
-        ((on_features(RLS(period=8)), on_features(RLS(period=16))), "one period"),
+        ((FeatureModels(jaxmkl.Polynomial(2), RLS(), SampledDictionary(4)),), "do not grow"),
         (
             (MetricModels(on_features(RLS())), LikelihoodModels(on_features(RLS()), first=64)),
             "one first",
+        ),
+        (
+            (
+                MetricModels(on_features(RLS()), sample=50),
+                MetricModels(on_features(RLS()), sample=60),
+            ),
+            "one sample",
         ),
     ],
 )

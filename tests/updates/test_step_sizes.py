@@ -109,7 +109,7 @@ def test_a_learner_warns_once():
     def used():
         jax.eval_shape(lambda: learner[0].init(jax.random.key(0), 3))
         jax.tree.map(lambda leaf: leaf, jaxmkl.label_budget(learner[0], 9))
-        assert learner[0].num_models == learner[0].models[0].inside.num_models
+        assert learner[0].num_models == learner[0].models[0].bank.num_models
 
     assert said(used) == []
 
