@@ -377,6 +377,18 @@ class MetricBank(UnderMetrics):
     and so on all metrics are learned, and then all models begin anew and learn the ``sample`` of
     the memory: least squares in closed form, each example counting as often as it stands for, and
     rules of first order by one pass.
+
+    >>> import jaxmkl
+    >>> @pytree.dataclass
+    ... class Standardized(MetricBank):
+    ...     def learned(self, models, renewal, turn):
+    ...         D = renewal.X.shape[1]
+    ...         return (jax.lax.rsqrt(models.variances * D),)
+    >>> learner = jaxmkl.MKL(Standardized(FeatureModels(jaxmkl.Gaussian(1.0), RLS()), first=8))
+    >>> X = jnp.linspace(0.0, 9.0, 16).reshape(8, 2)
+    >>> state, _ = jaxmkl.run(learner, learner.init(jax.random.key(0), 2), X, X[:, 0])
+    >>> bool(jnp.allclose(state.models[0].metrics[0] * X.std(axis=0), 0.5**0.5))
+    True
     """
 
     bank: FeatureModels = pytree.part(FeatureModels, "a bank on features")
@@ -519,15 +531,13 @@ def features_of(maps: Sequence[tuple], X: jax.Array) -> jax.Array:
 def _encoded(
     maps: Sequence[tuple], X: jax.Array, round: jax.Array, keys: jax.Array
 ) -> tuple[tuple, jax.Array]:
-    """Codes by each map, and the features Z (B, P, M) of all: one product if all are Fourier features.
+    """Codes by each map, and the features Z (B, P, M) of all.
 
-    Frequencies then have the metrics in them, as v·(L'x) is (L v)·x.
+    If all are Fourier features, they are one product, of frequencies that have the metrics in
+    them, as v·(L'x) is (L v)·x.
     """
-    kinds = {type(bank.features) for bank, _, _ in maps}
-    if (
-        kinds == {FourierFeatures}
-        and len({jax.tree.structure(b.features) for b, _, _ in maps}) == 1
-    ):
+    fourier = all(type(bank.features) is FourierFeatures for bank, _, _ in maps)
+    if fourier and len({jax.tree.structure(bank.features) for bank, _, _ in maps}) == 1:
         found = [(bank.kernels.frequencies(drawn), L) for bank, L, drawn in maps]
         under = [v if L is None else applied(L.T, v) for v, L in found]
         Z = maps[0][0].features.at_frequencies(jnp.concatenate(under), X)
