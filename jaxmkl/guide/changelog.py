@@ -36,7 +36,8 @@
 - Drivers warn of learners that run away with finite numbers (``state.nonfinite``), kernel values
   that overflow, targets and inputs that tell nothing, heavy tails, and predictions that err more
   than the mean of the labels; ``MKLClassifier`` of rows that are sorted by class.
-- A learner warns where it is made of step sizes that cannot converge. Warnings name your own line.
+- A learner warns where it is made of step sizes that cannot converge. Warnings name your own
+  line, those of pipelines, designs and estimators, too.
 - Refused are masked arrays, complex numbers, labels in words where a state is continued, widths
   (P, 1) for several inputs, 2^27 frequencies, and more than 1,000 classes in a table.
 
@@ -65,6 +66,9 @@
   ``abilities.capacity(learner, state)`` and so on, ``await_label`` is ``abilities.awaiting``.
 - ``Kernel.unit``, ``Loss.curvature``, ``Loss.steepest``, ``Update.largest_step``, ``Store.reach``,
   ``Eviction.reach`` and ``FeatureMap.squared_norm`` are what warnings need to know.
+- A metric of your own is ``MetricBank.learned(models, renewal, turn)``, which is given θ, losses and
+  variances. ``models.SideBySide`` takes any banks on features that do not grow.
+- A query that needs no random numbers says ``is_random = False``.
 - :func:`jaxmkl.pytree.unconstrain` and ``constrain``; :mod:`jaxmkl.evaluate`;
   :class:`jaxmkl.streaming.Stream`; :mod:`jaxmkl.guide.contributing`.
 

@@ -150,10 +150,10 @@ def growing():
 @pytest.mark.parametrize(
     ("learner", "message"),
     [
-        (jaxmkl.raker(KERNELS), "merge: a rule must be jaxmkl.updates.RLS.*got OGD"),
+        (jaxmkl.raker(KERNELS), "merge: a part .* by least squares .*got OGD"),
         (least_squares(updates.RLS(0.1, 0.99)), "forgetting of RLS must be 1: .*got 0.99"),
-        (least_squares(top=aggregate.Mixture()), "learner.aggregate must be Uniform, Hedge or"),
-        (jaxmkl.spa(KERNELS), "a bank of learner.models must be models on features"),
+        (least_squares(top=aggregate.Mixture()), "under Uniform, Hedge or DrawOne.*got Mixture"),
+        (jaxmkl.spa(KERNELS), "must be models on features.*got SupportModels"),
         (growing(), "features must be features that do not grow"),
         (least_squares(query=jaxmkl.query.Rate(0.5)), "learner.query must be one without a state"),
         (jaxmkl.scaled(LEARNER, jaxmkl.wrappers.RunningMoments()), "learner must be composed"),
