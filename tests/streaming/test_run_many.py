@@ -33,31 +33,41 @@ X0, y0 = data()
 
 
 @pytest.mark.endless
-def test_runs_in_turn_are_runs_side_by_side(monkeypatch):
-    """As many at once as a cache holds: also what has no elements."""
+@pytest.mark.parametrize(("traced", "sizes"), [(True, [3]), (False, [4, 4])])
+def test_runs_in_turn_are_runs_side_by_side(traced, sizes, monkeypatch):
+    """As many at once as a cache holds: also what has no elements.
+
+    There is room for four of six runs. In a trace, where one program has them all, three at a time
+    need no padding; else all groups have a power of two.
+    """
     module = importlib.import_module("jaxmkl.streaming.many")
     X, y = data()
-    X, y = X[:50], y[:50]
-    keys = jax.random.split(jax.random.key(5), 6)
+    keys, groups = jax.random.split(jax.random.key(5), 6), []
 
-    def played():
-        module._run_many.clear_cache()
+    def runs(keys):
         options = {"block_size": BLOCK, "record": lambda output: (output, jnp.zeros((0, 2)))}
         return streaming.run_many(REGRESSION, keys, X, y, permute=False, **options)
+
+    def played():
+        return jax.jit(lambda keys: runs(keys))(keys) if traced else runs(keys)
+
+    def counted(learner, states, *rows, of=module.run_group, **options):
+        groups.append(len(jax.tree.leaves(states)[0]))
+        return of(learner, states, *rows, **options)
+
+    def mapped(function, parts, of=jax.lax.map):
+        groups.append(jax.tree.leaves(parts)[0].shape[1])
+        return of(function, parts)
 
     together = played()
     held = begin(), REGRESSION.encode(begin(), X[:BLOCK])
     size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(held))
-    # three at a time: there is room for four, but the number divides six
-    monkeypatch.setattr(module._spread, "_CACHE", 4 * size)
-    programs = []
-    monkeypatch.setattr(
-        jax.lax, "map", lambda *given, of=jax.lax.map: programs.append(given) or of(*given)
-    )
+    monkeypatch.setattr(module._spread, "CACHE", module._spread.Room(4 * size, True))
+    monkeypatch.setattr(module, "run_group", counted)
+    monkeypatch.setattr(jax.lax, "map", mapped)
     for one, other in zip(jax.tree.leaves(together), jax.tree.leaves(played()), strict=True):
         np.testing.assert_allclose(plain(one), plain(other), rtol=1e-4, atol=1e-5)
-    ((_, (keys_of_parts, _)),) = programs
-    assert keys_of_parts.shape == (2, 3)
+    assert groups == sizes
 
 
 def frequencies(state):
