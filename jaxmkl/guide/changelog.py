@@ -61,14 +61,9 @@
 
 - Rules and feature maps may have any state, and are told of a round by a
   :class:`jaxmkl.models.Feedback`; banks learn kernels by ``renewed`` (:mod:`jaxmkl.guide.extend`).
-- What only some parts can do is a function of :mod:`jaxmkl.abilities`, which parts register:
-  ``learner.capacity(state)``, ``num_supports`` and ``enlarged`` of 0.2.0 are
-  ``abilities.capacity(learner, state)`` and so on, ``await_label`` is ``abilities.awaiting``.
+- What only some parts can do is a function of :mod:`jaxmkl.abilities`, which parts register.
 - ``Kernel.unit``, ``Loss.curvature``, ``Loss.steepest``, ``Update.largest_step``, ``Store.reach``,
   ``Eviction.reach`` and ``FeatureMap.squared_norm`` are what warnings need to know.
-- A metric of your own is ``MetricBank.learned(models, renewal, turn)``, which is given θ, losses and
-  variances. ``models.SideBySide`` takes any banks on features that do not grow.
-- A query that needs no random numbers says ``is_random = False``.
 - :func:`jaxmkl.pytree.unconstrain` and ``constrain``; :mod:`jaxmkl.evaluate`;
   :class:`jaxmkl.streaming.Stream`; :mod:`jaxmkl.guide.contributing`.
 
@@ -103,6 +98,9 @@
 | `models.MultiTask`, `Aligned`, `HypothesisSketch`, `OwnKernels` | `learners.MultiTask`, ... |
 | `kernels.InverseTime`, `kernels.Optax` | `optimizers.InverseTime`, `optimizers.FromOptax` |
 | `wrappers.Scaled` | `wrappers.ScaledInputs` |
+| `learner.capacity(state)`, `num_supports`, `enlarged` | `abilities.capacity(learner, state)` ... |
+| `await_label`; `merged`, `variances`, ... of parts | `abilities.awaiting`; `abilities.merged`, ... |
+| `features.MetricFeatures`; a bank's `learned(state, ...)` | `models.MetricModels`; of `models` |
 | `info.num_speaking`; models `speaking` | `info.num_active`; `active` |
 | `learner.loss`, a string | a `losses.Loss`, as `update` of an aggregate takes one |
 | `SupportModels.update` | `SupportModels.rule` |
