@@ -98,8 +98,8 @@
 | `models.MultiTask`, `Aligned`, `HypothesisSketch`, `OwnKernels` | `learners.MultiTask`, ... |
 | `kernels.InverseTime`, `kernels.Optax` | `optimizers.InverseTime`, `optimizers.FromOptax` |
 | `wrappers.Scaled` | `wrappers.ScaledInputs` |
-| `learner.capacity(state)`, `num_supports`, `enlarged` | `abilities.capacity(learner, state)` ... |
-| `await_label`; `merged`, `variances`, ... of parts | `abilities.awaiting`; `abilities.merged`, ... |
+| `learner.capacity(state)`, `enlarged` ... | `abilities.capacity(learner, state)` ... |
+| `await_label`; `merged`, ... of parts | `abilities.awaiting`; `abilities.merged`, ... |
 | `features.MetricFeatures`; a bank's `learned(state, ...)` | `models.MetricModels`; of `models` |
 | `info.num_speaking`; models `speaking` | `info.num_active`; `active` |
 | `learner.loss`, a string | a `losses.Loss`, as `update` of an aggregate takes one |
