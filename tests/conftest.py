@@ -137,3 +137,23 @@ def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("german", "magic04", "a9a", "susy"):
         np.savez(folder / f"{name}.npz", X=X, y=labels)
     return folder
+
+
+@pytest.fixture
+def short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command reads chunks of 64 rows."""
+    monkeypatch.setattr("jaxmkl.tables.source.ROWS", 64)
+
+
+@pytest.fixture
+def flowers(tmp_path: Path, short_chunks: None) -> Path:
+    """Iris, four times in an order of its own, with gaps; played in chunks of 64 rows."""
+    import polars as pl
+    import sklearn.datasets
+
+    X, y = sklearn.datasets.load_iris(return_X_y=True)
+    order = np.random.default_rng(0).permutation(600)
+    frame = pl.DataFrame(X, ["a", "b", "c", "d"]).with_columns(kind=np.array(["x", "y", "z"])[y])
+    frame = frame[order % 150].with_columns(pl.when(pl.Series(order % 7 > 0)).then("a"))
+    frame.write_csv(tmp_path / "flowers.csv")
+    return tmp_path / "flowers.csv"
