@@ -3,9 +3,10 @@
 import json
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from rich import box
 from rich.console import Console
@@ -17,6 +18,7 @@ from jaxmkl.evaluate import Row, decimals, figure, lines, plain
 from jaxmkl.evaluate.drawings import Panel, drawing
 
 NARROWEST = 160  # columns of a table if there is no terminal
+Item = TypeVar("Item", bound=str | tuple[str, ...])
 
 
 class Report:
@@ -67,6 +69,13 @@ class Report:
                 begun = True
 
             yield show
+
+    def steps(self, title: str, items: Collection[Item]) -> Iterator[Item]:
+        """Yield names, or tuples of names, and show the progress of the loop over them."""
+        with self.progress(title, len(items)) as step:
+            for item in items:
+                step(item if isinstance(item, str) else " ".join(item))
+                yield item
 
     def add(self, rows: Iterable[Row]) -> None:
         """Keep rows for the JSON file, each once."""

@@ -65,11 +65,9 @@ def compiling(name: str, number: int = EXAMPLES) -> dict[str, list[float]]:
 def run(options: Options, report: Report) -> None:
     """Compile a run of every recipe, or of some, each in a process of its own."""
     names, rows = chosen("learner", options.algorithms, NAMES, NAMES), list[Row]()
-    with report.progress("compiling", len(names)) as step:
-        for name in names:
-            step(name)
-            found = in_own_process(compiling, name)
-            rows += figures("generated", name, found, examples=EXAMPLES, inputs=INPUTS)
+    for name in report.steps("compiling", names):
+        found = in_own_process(compiling, name)
+        rows += figures("generated", name, found, examples=EXAMPLES, inputs=INPUTS)
     report.table(
         f"Compiling a run of {EXAMPLES} examples of {INPUTS} inputs: processor seconds",
         rows,

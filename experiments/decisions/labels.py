@@ -46,9 +46,7 @@ def in_errors(differences: np.ndarray) -> float:
 
 def active(job: Job) -> None:
     """Play expert_mkl with a tenth of the labels, chosen in several ways."""
-    datasets, names = job.among("active", STREAMS, ("expert_mkl",))
-    if not names:
-        return
+    datasets, _ = job.among("active", STREAMS, ("expert_mkl",))
 
     def built(stream: Stream, name: str) -> Candidate:
         settings, query = job.options.settings, QUERIES[name]

@@ -236,10 +236,8 @@ def tradeoff(job: Job) -> None:
                     parameters={**built.parameters, "tolerance": float(c), "max_skips": int(m)},
                     seconds_per_run=seconds / len(grid) / job.seeds,
                 )
-    if found:
-        title = "Figure 2: tolerance and longest pause"
-        job.report.table(title, found, units=MSE)
-        job.report.plot("amkl_tradeoff", panels)
+    job.report.table("Figure 2: tolerance and longest pause", found, units=MSE)
+    job.report.plot("amkl_tradeoff", panels)
 
 
 ABSOLUTE = "stationary_absolute"

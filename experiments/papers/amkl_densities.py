@@ -101,30 +101,26 @@ def printed(_: str, dataset: str, name: str, metric: str) -> float | None:
 
 def densities(job: Job) -> None:
     """Distributions of expert_mkl by log score and CRPS, and intervals that follow the input."""
-    datasets, names = job.among("densities", DATASETS, ("expert_mkl",))
-    if not names:
-        return
+    datasets, _ = job.among("densities", DATASETS, ("expert_mkl",))
     keys = keys_of(job.seeds if job.options.seeds else SEEDS)
     found: list[Row] = []
-    with job.report.progress("densities", len(datasets)) as step:
-        for dataset in datasets:
-            step(dataset)
-            whole = stream_of(job, dataset)
-            stream = Stream(dataset, whole.X[:LAST], whole.y[:LAST], "regression")
-            settings = job.options.settings
-            made, fixed = (
-                candidate("expert_mkl", "expert_mkl", "regression", given)
-                for given in (settings, {**settings, "banks": "fixed"})
-            )
-            around = made._replace(learner=intervals(predictive(made.learner), SHARE))
-            for name, (_, learner, parameters), figures in (
-                ("expert_mkl", around, of_distribution),
-                ("expert_mkl (no distribution)", made, of_value),
-                ("fixed kernels (no distribution)", fixed, of_value),
-            ):
-                played = in_sequence(figures(learner, stream, key) for key in keys)
-                one = Candidate(name, learner, parameters)
-                found += played.rows("amkl", dataset, one, printed)
+    for dataset in job.report.steps("densities", datasets):
+        whole = stream_of(job, dataset)
+        stream = Stream(dataset, whole.X[:LAST], whole.y[:LAST], "regression")
+        settings = job.options.settings
+        made, fixed = (
+            candidate("expert_mkl", "expert_mkl", "regression", given)
+            for given in (settings, {**settings, "banks": "fixed"})
+        )
+        around = made._replace(learner=intervals(predictive(made.learner), SHARE))
+        for name, (_, learner, parameters), figures in (
+            ("expert_mkl", around, of_distribution),
+            ("expert_mkl (no distribution)", made, of_value),
+            ("fixed kernels (no distribution)", fixed, of_value),
+        ):
+            played = in_sequence(figures(learner, stream, key) for key in keys)
+            one = Candidate(name, learner, parameters)
+            found += played.rows("amkl", dataset, one, printed)
     notes = [
         f"standardised by the first {FIRST} rows; figures of rows {FIRST} to {LAST}",
         "log score: mean log density of the labels; CRPS in standardised units",

@@ -45,8 +45,9 @@ def labels(job: Job) -> None:
         job.report.say("labels: scikit-activeml is not installed, its strategies are left out")
 
 
-def some(stream: Stream) -> Stream:
-    """Return a stream of PEER_ROUNDS examples of a longer one, always the same draw."""
+def some(job: Job, dataset: str) -> Stream:
+    """Read a stream, of a longer one PEER_ROUNDS examples, always the same draw."""
+    stream = stream_of(job, dataset)
     chosen = np.random.default_rng(0).permutation(len(stream.y))[:PEER_ROUNDS]
     name = f"{stream.name}, {len(chosen)} examples"
     return dataclasses.replace(stream, name=name, X=stream.X[chosen], y=stream.y[chosen])
@@ -62,18 +63,15 @@ def strategies(job: Job, datasets: Sequence[str]) -> None:
     make = functools.partial(candidate, factory="expert_mkl", task="classification", banks="fixed")
     ours, seeds = {"rate": Rate, "chance": Random}, min(job.seeds, PEER_SEEDS)
     found: list[Row] = []
-    with job.report.progress("strategies", len(datasets) * len(asking)) as step:
-        for dataset in datasets:
-            stream = some(stream_of(job, dataset))
-            for name, (how, share) in asking.items():
-                step(f"{stream.name} {name}")
-                query = {"query": ours[how](share)} if how in ours else {}
-                made = make(name, settings=job.options.settings, **query)
-                if how in ours:
-                    runs = evaluate(made.learner, stream, seeds, permute=True)
-                else:
-                    runs = asked_by(how, share, made.learner, stream, seeds)
-                found += runs.rows("amkl", stream.name, made)
+    for stream, name in job.each("strategies", datasets, [*asking], some):
+        how, share = asking[name]
+        query = {"query": ours[how](share)} if how in ours else {}
+        made = make(name, settings=job.options.settings, **query)
+        if how in ours:
+            runs = evaluate(made.learner, stream, seeds, permute=True)
+        else:
+            runs = asked_by(how, share, made.learner, stream, seeds)
+        found += runs.rows("amkl", stream.name, made)
     title = "The same learner, its labels asked for by rate, by chance, by scikit-activeml"
     notes = [f"{PEER_ROUNDS} examples at most, as a strategy is asked one after the other"]
     job.report.table(title, found, notes=notes)

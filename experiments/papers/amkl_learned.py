@@ -97,9 +97,7 @@ def measured(runs: Runs) -> dict[str, np.ndarray]:
 
 def learned(job: Job) -> None:
     """expert_mkl with banks whose kernels are learned, and batch models refitted beside it."""
-    datasets, names = job.among("learned", DATASETS, ("expert_mkl",))
-    if not names:
-        return
+    datasets, _ = job.among("learned", DATASETS, ("expert_mkl",))
     streams = {dataset: stream_of(job, dataset) for dataset in datasets}
     job = dataclasses.replace(job, seeds=job.seeds if job.options.seeds else SEEDS)
 
@@ -109,18 +107,11 @@ def learned(job: Job) -> None:
 
     pairs = [(dataset, name) for dataset in datasets for name in BANKS]
     found = job.runs("learned", pairs, lambda d, _: streams[d], built, permute=False)
-    with job.report.progress("refitted", len(datasets) * len(BATCH)) as step:
-        for dataset in datasets:
-            order = np.arange(len(streams[dataset].y))[None]
-            for name in BATCH:
-                step(f"{dataset} {name}")
-                found.append((dataset, *refitted(name, streams[dataset], order)))
+    for stream, name in job.each("refitted", datasets, BATCH, lambda _, name: streams[name]):
+        found.append((stream.name, *refitted(name, stream, np.arange(len(stream.y))[None])))
     rows: list[Row] = []
-    for dataset in datasets:
-        for name, made, runs in found:
-            if name == dataset:
-                played = Played(measured(runs), runs.seconds_per_run)
-                rows += played.rows("amkl", dataset, made)
+    for dataset, made, runs in sorted(found, key=lambda one: datasets.index(one[0])):
+        rows += Played(measured(runs), runs.seconds_per_run).rows("amkl", dataset, made)
     notes = [
         f"standardised by the first {FIRST} rows, at most {ROWS} rows in file order",
         f"nmse: the error after the first {FIRST} rows as a share of the variance there",

@@ -65,16 +65,12 @@ def later(runs: Runs) -> Played:
 
 def batch(job: Job, datasets: Sequence[str]) -> None:
     """Run the batch models, in the same orders as the learners."""
-    with job.report.progress("refitted", len(datasets) * len(MODELS)) as step:
-        for dataset in datasets:
-            stream = stream_of(job, dataset)
-            orders = np.arange(len(stream.y))[None]
-            if dataset in CLASSIFICATION:
-                keys = keys_of(job.seeds)[:BATCH_SEEDS]
-                orders = np.asarray(jaxmkl.permutations(keys, len(stream.y)))
-            for name in MODELS:
-                step(f"{dataset} {name}")
-                job.results[dataset, name] = refitted(name, stream, orders)
+    for stream, name in job.each("refitted", datasets, [*MODELS], stream_of):
+        orders = np.arange(len(stream.y))[None]
+        if stream.task == "classification":
+            keys = keys_of(job.seeds)[:BATCH_SEEDS]
+            orders = np.asarray(jaxmkl.permutations(keys, len(stream.y)))
+        job.results[stream.name, name] = refitted(name, stream, orders)
 
 
 ABRUPT = "abrupt"
@@ -87,9 +83,7 @@ LEARNED = "expert_mkl (kernels learned)"
 
 def drift(job: Job) -> None:
     """Play expert_mkl where two functions, a rough and a smooth one, alternate abruptly."""
-    _, names = job.among("drift", (ABRUPT,), ("expert_mkl",))
-    if not names:
-        return
+    job.among("drift", (ABRUPT,), ("expert_mkl",))
     draws = job.seeds if job.options.seeds else DRAWS
     settings = job.options.settings
     errors: dict[str, np.ndarray] = {}

@@ -70,9 +70,7 @@ def of_boosting(name: str, data: Classes) -> dict[str, float]:
 
 def probabilities(job: Job) -> None:
     """Probabilities of expert_mkl by log loss, Brier score and calibration, beside boosting."""
-    datasets, names = job.among("probabilities", DATASETS, (NAME,))
-    if not names:
-        return
+    datasets, _ = job.among("probabilities", DATASETS, (NAME,))
     keys = keys_of(job.seeds if job.options.seeds else SEEDS)
     found: list[Row] = []
     with job.report.progress("probabilities", len(datasets) * (2 + len(BOOSTING))) as step:

@@ -96,9 +96,7 @@ def of_river(paper: str, dataset: str, algorithm: str, metric: str) -> float | N
 
 def river(job: Job) -> None:
     """Play expert_mkl on river's bundled data sets, beside the best of river's models."""
-    datasets, names = job.among("river", DATASETS, ("expert_mkl",))
-    if not names:
-        return
+    datasets, _ = job.among("river", DATASETS, ("expert_mkl",))
     if bundled(datasets[0]) is None:
         job.report.say("river: the package river is not installed, its data sets are left out")
         return

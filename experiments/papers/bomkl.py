@@ -165,8 +165,6 @@ SAMPLE = 10_000
 def sensitivity(job: Job) -> None:
     """Show Figure 1: alpha and beta of SPA, and budgets with as many support vectors."""
     datasets, names = job.among("sensitivity", ("a9a",), TABLE_2)
-    if not datasets:
-        return
     whole = stream_of(job, *datasets)
     chosen = np.sort(np.random.default_rng(0).permutation(len(whole.y))[:SAMPLE])
     stream = dataclasses.replace(whole, X=whole.X[chosen], y=whole.y[chosen])
@@ -270,10 +268,9 @@ def compared(dataset: str, learner: Candidate, single: Runs, double: Runs) -> li
 
 def bounds(job: Job) -> None:
     """Show the support vectors and losses of SPA beside the bounds of Lemma 1 and Theorem 2."""
-    datasets, names = job.among("bounds", (of_theorems.GENERATED,), ("spa",))
-    if datasets and names:
-        title = "Lemma 1 and Theorem 2: losses and support vectors of SPA"
-        of_theorems.show(job, title, of_theorems.of_spa(job))
+    job.among("bounds", (of_theorems.GENERATED,), ("spa",))
+    title = "Lemma 1 and Theorem 2: losses and support vectors of SPA"
+    of_theorems.show(job, title, of_theorems.of_spa(job))
 
 
 PAPER = Paper(

@@ -43,16 +43,13 @@ def nearest(X: np.ndarray, chosen: np.ndarray) -> float:
 
 def picture(job: Job) -> None:
     """Draw the points that each method chooses in two dimensions."""
-    datasets, names = job.among("picture", (GENERATED,), IN_PLANE)
-    if not datasets:
-        return
+    _, names = job.among("picture", (GENERATED,), IN_PLANE)
     pools = [plane(seed) for seed in range(job.seeds)]
     rows: list[Row] = []
     panels = []
-    with jax.enable_x64(True), job.report.progress("picture", len(names)) as step:
+    with jax.enable_x64(True):
         grams = np.stack([design.dictionary(X) for X in pools])
-        for name in names:
-            step(name)
+        for name in job.report.steps("picture", names):
             settings = settings_of(ALGORITHMS[name], job.options.settings)
             choice = choices(name, grams, PLANE_CHOSEN, settings)[""]
             distances = [nearest(X, r) for X, r in zip(pools, choice.ranking, strict=True)]

@@ -92,25 +92,21 @@ def early_and_late(accuracy: np.ndarray) -> dict[str, np.ndarray]:
 def rounds(job: Job) -> None:
     """Show the accuracy to 200 labels when the first points are chosen without labels."""
     datasets, _ = job.among("rounds", POOLS, tuple(job.algorithms))
-    if not datasets:
-        return
     if job.options.datasets is None:
         bundled = [name for name in POOLS if name in BUNDLED]
         datasets = tuple(dict.fromkeys((*datasets, *bundled)))
     found: list[Row] = []
-    with job.report.progress("rounds", len(datasets)) as step:
-        for dataset in datasets:
-            step(dataset)
-            curves = of_pool(job, dataset)
-            other = early_and_late(curves["random"])
-            for plan, accuracy in curves.items():
-                means = early_and_late(accuracy)
-                values = {f"accuracy_{time}": of for time, of in means.items()}
-                if plan != "random":
-                    values |= {f"gain_{time}": of - other[time] for time, of in means.items()}
-                labels = EVERY * np.arange(1, accuracy.shape[1] + 1)
-                parameters = {"labels": labels, "accuracies": accuracy.mean(axis=0)}
-                found += rows(("design", dataset, plan), values, parameters=parameters)
+    for dataset in job.report.steps("rounds", datasets):
+        curves = of_pool(job, dataset)
+        other = early_and_late(curves["random"])
+        for plan, accuracy in curves.items():
+            means = early_and_late(accuracy)
+            values = {f"accuracy_{time}": of for time, of in means.items()}
+            if plan != "random":
+                values |= {f"gain_{time}": of - other[time] for time, of in means.items()}
+            labels = EVERY * np.arange(1, accuracy.shape[1] + 1)
+            parameters = {"labels": labels, "accuracies": accuracy.mean(axis=0)}
+            found += rows(("design", dataset, plan), values, parameters=parameters)
     title = f"Accuracy to {MOST_LABELS} labels: first the pool, then the margin"
     job.report.table(title, found, units=UNITS, notes=NOTES)
 

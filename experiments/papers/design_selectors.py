@@ -162,24 +162,20 @@ def verdicts(measured: Sequence[Row]) -> list[str]:
 def selectors(job: Job) -> None:
     """Show what learners gain from chosen points over random ones."""
     datasets, names = job.among("selectors", (*DENSE, *TEXTS, *BUNDLED), tuple(SELECTORS))
-    if not datasets:
-        return
     if job.options.datasets is None:
         datasets = tuple(dict.fromkeys((*datasets, *BUNDLED)))
     names = tuple(dict.fromkeys(("random", *names)))
     found: list[Row] = []
-    with job.report.progress("selectors", len(datasets)) as step:
-        for dataset in datasets:
-            step(dataset)
-            scores = measured(job, dataset, names)
-            for name, accuracy in scores.items():
-                of_name = dict(zip(LEARNERS, accuracy.T, strict=True))
-                values = {f"accuracy_{learner}": of for learner, of in of_name.items()}
-                if name != "random":
-                    gains = dict(zip(LEARNERS, (accuracy - scores["random"]).T, strict=True))
-                    values |= {f"gain_{learner}": of for learner, of in gains.items()}
-                parameters = {"labels": COUNTS, "draws": DRAWS if name == "random" else None}
-                found += rows(("design", dataset, name), values, parameters=parameters)
+    for dataset in job.report.steps("selectors", datasets):
+        scores = measured(job, dataset, names)
+        for name, accuracy in scores.items():
+            of_name = dict(zip(LEARNERS, accuracy.T, strict=True))
+            values = {f"accuracy_{learner}": of for learner, of in of_name.items()}
+            if name != "random":
+                gains = dict(zip(LEARNERS, (accuracy - scores["random"]).T, strict=True))
+                values |= {f"gain_{learner}": of for learner, of in gains.items()}
+            parameters = {"labels": COUNTS, "draws": DRAWS if name == "random" else None}
+            found += rows(("design", dataset, name), values, parameters=parameters)
     notes = [*NOTES, *verdicts(found)]
     title = "Accuracy with 5 to 50 labels, and the gain over random points"
     job.report.table(title, found, units=UNITS, notes=notes)
@@ -219,7 +215,7 @@ def rare(job: Job) -> None:
     datasets, names = job.among("rare", (RARE,), FINDERS)
     found: list[Row] = []
     with job.report.progress("rare", len(SHARES) * len(datasets)) as step:
-        for one_in in SHARES if datasets else ():
+        for one_in in SHARES:
             step(f"one in {one_in}")
             pools = [with_rare_cluster(seed, one_in) for seed in range(job.seeds)]
             for name in names:

@@ -55,13 +55,12 @@ def best_of(accuracy: np.ndarray) -> np.ndarray:
 
 def tuned(job: Job) -> None:
     """Show how often gmkal wins if its own penalty, or those of both methods, know the labels."""
-    datasets, names = job.among("tuned", LABELLED, METHODS)
+    datasets, _ = job.among("tuned", LABELLED, METHODS)
     found: list[Row] = []
     with job.report.progress("tuned", len(datasets) * len(METHODS)) as step:
-        for dataset in datasets if names else ():
+        for dataset in datasets:
             found += of_dataset(job, dataset, step)
-    if found:
-        job.report.table("Wins by penalties tuned on labels", found, units=PERCENT, notes=NOTES)
+    job.report.table("Wins by penalties tuned on labels", found, units=PERCENT, notes=NOTES)
 
 
 def chosen(

@@ -447,10 +447,9 @@ def draw(
 
 def bounds(job: Job) -> None:
     """Show the losses and mistakes of one Gaussian beside the bounds of Theorems 1 and 2."""
-    datasets, names = job.among("bounds", (of_theorems.GENERATED,), ("global",))
-    if datasets and names:
-        title = "Theorems 1 and 2: losses and mistakes of one Gaussian"
-        of_theorems.show(job, title, of_theorems.of_tasks(job))
+    job.among("bounds", (of_theorems.GENERATED,), ("global",))
+    title = "Theorems 1 and 2: losses and mistakes of one Gaussian"
+    of_theorems.show(job, title, of_theorems.of_tasks(job))
 
 
 PAPER = Paper(

@@ -74,15 +74,11 @@ def table(job: Job, part: str, title: str, ways: Callable[[str], Iterable[str | 
     rows: list[Row] = []
     largest: dict[str, float] = {}
     longest = 0
-    with job.report.progress(part, len(pairs) * len(names)) as step:
-        for dataset, how in pairs:
-            stream = runs.stream_of(job, dataset, how)
-            largest[stream.name] = majority(stream.y)
-            longest = max(longest, len(stream.y))
-            for name in names:
-                step(f"{stream.name} {name}")
-                made, scores = runs.played(job, stream, name)
-                rows += runs.rows_of(scores, stream, made)
+    for stream, name in job.each(part, pairs, names, runs.read):
+        largest[stream.name] = majority(stream.y)
+        longest = max(longest, len(stream.y))
+        made, scores = runs.played(job, stream, name)
+        rows += runs.rows_of(scores, stream, made)
     job.report.add(row(("oks", d, "majority", "mistake_rate"), [m]) for d, m in largest.items())
     notes = [*ABOUT]
     if longest > runs.LARGE:
@@ -141,8 +137,6 @@ SYMBOLS = {"budget": "B", "num_sampled": "s", "threshold": "ν"}
 def figure1(job: Job) -> None:
     """Show Figure 1: mistakes and seconds of OKS-SIL as one setting varies at a time."""
     datasets, _ = job.among("figure1", ("spambase",), ("oks_sil",))
-    if not datasets:
-        return
     stream = runs.stream_of(job, *datasets)
     rows: list[Row] = []
     found: dict[str, list[Played]] = {name: [] for name in FIGURE_1}

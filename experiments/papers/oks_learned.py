@@ -48,12 +48,8 @@ def learned(job: Job, datasets: tuple[str, ...]) -> None:
     few = dataclasses.replace(job, seeds=min(job.seeds, MOST_SEEDS), results={})
     pairs = [(dataset, how) for dataset in datasets for how in WAYS]
     found: list[Row] = []
-    with job.report.progress("learned", len(pairs) * len(names)) as step:
-        for dataset, how in pairs:
-            stream = some_rows(runs.stream_of(few, dataset, how))
-            for name in names:
-                step(f"{stream.name} {name}")
-                found += rows_of(few, stream, name, online=how is None)
+    for stream, name in few.each("learned", pairs, names, lambda *of: some_rows(runs.read(*of))):
+        found += rows_of(few, stream, name)
     job.report.table(
         "A moving width, and kernels that are learned",
         found,
@@ -64,12 +60,13 @@ def learned(job: Job, datasets: tuple[str, ...]) -> None:
     )
 
 
-def rows_of(job: Job, stream: Stream, name: str, online: bool) -> list[Row]:
-    """Return the rows of a learner; with ``online`` expert_mkl standardises by the stream."""
+def rows_of(job: Job, stream: Stream, name: str) -> list[Row]:
+    """Return the rows of a learner; expert_mkl standardises what is not scaled by the stream."""
     if name == "oks_sil":
         made, scores = runs.played(job, stream, name)
         return scores.rows("oks", stream.name, made)
-    scaler = jaxmkl.wrappers.RunningMoments() if online else None
+    scaled = runs.SCALED["symmetric"] in stream.name
+    scaler = None if scaled else jaxmkl.wrappers.RunningMoments()
     made = candidate(name, name, "classification", job.options.settings, scaler=scaler)
     played = evaluate(made.learner, stream, job.seeds, permute=True)
     return played.rows("oks", stream.name, made)

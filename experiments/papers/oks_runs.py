@@ -47,6 +47,11 @@ def stream_of(job: Job, dataset: str, how: str | None = None) -> Stream:
     return Stream(name, X.astype(np.float32), data.y.astype(np.float32), data.task)
 
 
+def read(job: Job, pair: tuple[str, str | None]) -> Stream:
+    """Read a data set, given its name and how features are scaled."""
+    return stream_of(job, *pair)
+
+
 def budget_of(length: int) -> int:
     """Return the paper's budget for a stream of that length.
 

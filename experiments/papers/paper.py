@@ -3,6 +3,7 @@
 import dataclasses
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,10 @@ def check_learners(paper: "Paper", settings: Settings, factories: Mapping[str, s
     return lines
 
 
+class NoneRequestedError(Exception):
+    """None of the data sets, or of the algorithms, of a part was requested."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Paper:
     """A paper's experiments: the choices that it offers, and the parts that run it."""
@@ -112,13 +117,14 @@ class Job:
     def among(self, part: str, datasets: Sequence[str], algorithms: Sequence[str]) -> tuple:
         """Return the chosen ones among the data sets and algorithms of a part.
 
-        If there are none, a line says so, and nothing is returned.
+        Raises:
+            NoneRequestedError: if there are none; a line says so, and the part ends.
         """
         names = tuple(name for name in self.datasets if name in datasets)
         found = tuple(name for name in self.algorithms if self.joins(part, name, algorithms))
         if not names or not found:
             self.report.say(f"{part}: none of its data sets and algorithms was requested")
-            return (), ()
+            raise NoneRequestedError
         return names, found
 
     def joins(self, part: str, name: str, algorithms: Sequence[str]) -> bool:
@@ -132,14 +138,21 @@ class Job:
         return factory not in own.values() or factory in {own[one] for one in algorithms}
 
     def each(
-        self, part: str, datasets: Sequence[str], names: Sequence[str], read: Callable
+        self,
+        part: str,
+        sets: Sequence[Any],
+        names: Sequence[str],
+        read: "Callable[[Job, Any], Stream]",
     ) -> Iterator[tuple[Stream, str]]:
-        """Yield every stream with every name, and show the progress."""
-        with self.report.progress(part, len(datasets) * len(names)) as step:
-            for dataset in datasets:
-                stream = read(self, dataset)
+        """Yield every stream with every name, and show the progress.
+
+        A stream is read from a data set, or from whatever else ``read`` takes.
+        """
+        with self.report.progress(part, len(sets) * len(names)) as step:
+            for one in sets:
+                stream = read(self, one)
                 for name in names:
-                    step(f"{dataset} {name}")
+                    step(f"{stream.name} {name}")
                     yield stream, name
 
     def runs(
@@ -158,13 +171,11 @@ class Job:
         of its own.
         """
         wanted = [pair for pair in pairs if pair not in self.results]
-        with self.report.progress(part, len(wanted)) as step:
-            for dataset, name in wanted:
-                step(f"{dataset} {name}")
-                stream = stream_of(dataset, name)
-                made = built(stream, name)
-                runs = evaluate(made.learner, stream, self.seeds, permute=permute)
-                self.results[dataset, name] = made, runs
+        for dataset, name in self.report.steps(part, wanted):
+            stream = stream_of(dataset, name)
+            made = built(stream, name)
+            runs = evaluate(made.learner, stream, self.seeds, permute=permute)
+            self.results[dataset, name] = made, runs
         return [(dataset, *self.results[dataset, name]) for dataset, name in pairs]
 
     def read(self, name: str) -> Any:
@@ -244,4 +255,5 @@ def run_paper(paper: Paper, options: Options, report: Report) -> None:
     seeds = paper.seeds if options.seeds is None else options.seeds
     job = Job(paper, options, report, datasets, algorithms, seeds)
     for part in parts:
-        by_name[part](job)
+        with suppress(NoneRequestedError):
+            by_name[part](job)
