@@ -40,7 +40,8 @@ def merge(learner: MKL, states: PyTree, *, start: MKLState | None = None) -> MKL
       weights stay.
     - The noise of labels is the mean of the shards', weighted by their labels.
     - Memories become one, a uniform sample of all shards' examples. From it learned metrics and
-      all models under them, and forests, are learned anew, as they are in some rounds of a stream.
+      all models under them, and forests, are learned anew, as they are in some rounds of a stream;
+      models of fixed kernels beside them (:class:`jaxmkl.models.SideBySide`) add up as above.
     - A query and a selection must have no state of their own.
 
     The learner must keep nothing that cannot be added: other models are on features that do not
@@ -104,8 +105,11 @@ def merge(learner: MKL, states: PyTree, *, start: MKLState | None = None) -> MKL
     for i, (bank, own, begun) in enumerate(banks):
         if bank.first is None:
             models.append(abilities.merged(bank, own, begun))
-        else:  # from the models of the shard that has seen the most examples
-            own = shard(own, jnp.argmax(states.memory.num_examples))
+        else:
+            # what is learned anew begins as in the shard that has seen the most examples
+            own = _beginning_with(own, jnp.argmax(states.memory.num_examples))
+            some_stay = abilities.can(abilities.merged, bank)
+            own = abilities.merged(bank, own, begun) if some_stay else shard(own, 0)
             given = learner.memory, memory, memory.num_examples, i
             models.append(renew(bank, own, *given))
     aggregate = abilities.merged(
@@ -118,6 +122,16 @@ def merge(learner: MKL, states: PyTree, *, start: MKLState | None = None) -> MKL
         wanted = "finite: rounding has left a covariance without an inverse; take float64"
         pytree.require(good, "merge", f"models{name.removeprefix('state')}", "NaN", wanted)
     return merged
+
+
+@jax.jit
+def _beginning_with(states: PyTree, number: jax.Array) -> PyTree:
+    """States of shards, of which one comes first and the others after it in turn."""
+
+    def one(leaf: jax.Array) -> jax.Array:
+        return leaf[(number + jnp.arange(len(leaf))) % len(leaf)]
+
+    return jax.tree.map(one, states)
 
 
 @jax.jit

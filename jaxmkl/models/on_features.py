@@ -227,21 +227,20 @@ def _(bank: FeatureModels, states: FeatureModelsState, start: PyTree | None) -> 
     good = not bank.features.sequential
     wanted = "features that do not grow with the stream: they differ between shards"
     pytree.require(good, "merge", "features", bank.features, wanted)
-    return merged_models(bank.rules, states, start)
+    began = (None,) * len(bank.rules) if start is None else start.rules
+    require_same(*(own.features for own in (states, start) if own is not None))
+    each = zip(bank.rules, states.rules, began, strict=True)
+    rules = tuple(abilities.merged(*of_rule) for of_rule in each)
+    return FeatureModelsState(shard(states.features, 0), rules)
 
 
-def merged_models(rules: Sequence[Rule], states: Any, start: Any) -> Any:
-    """States of shards as one, by the rules, if the features are the same in all."""
-    began = (None,) * len(rules) if start is None else start.rules
-    features = shard(states.features, 0)
-    known = [states.features] if start is None else [states.features, start.features]
-    for one, *others in zip(*map(jax.tree.leaves, (features, *known)), strict=True):
-        good = all(np.all(np.asarray(other) == np.asarray(one)) for other in others)
+def require_same(features: PyTree, *others: PyTree) -> None:
+    """Raise unless features of shards, with a leading axis, and others are the same."""
+    own = shard(features, 0)
+    for one, *rest in zip(*map(jax.tree.leaves, (own, features, *others)), strict=True):
+        good = all(np.all(np.asarray(other) == np.asarray(one)) for other in rest)
         wanted = "the same in all states and the start: begin all from one learner.init"
         pytree.require(good, "merge", "features", "different ones", wanted)
-    each = zip(rules, states.rules, began, strict=True)
-    own = tuple(abilities.merged(*of_rule) for of_rule in each)
-    return shard(states, 0)._replace(features=features, rules=own)
 
 
 def variances_of(rule: Rule, size: int, dtype: DTypeLike, *own: PyTree) -> jax.Array:

@@ -23,15 +23,18 @@ from jaxmkl import abilities
 from jaxmkl._blocks import common_period, moments_of, take
 from jaxmkl._feedback import Feedback
 from jaxmkl._metric import SHAPES, applied, importances, isotropic
+from jaxmkl._shards import shard
 from jaxmkl._types import PyTree
 from jaxmkl.features import FourierFeatures
 from jaxmkl.models.bank import Bank
-from jaxmkl.models.on_features import FeatureModels, joined, merged_models, variances_of
+from jaxmkl.models.on_features import FeatureModels, joined, require_same, variances_of
 from jaxmkl.reservoir import Renewal
 from jaxmkl.updates import RLS, Rule
 from jaxmkl.updates.second_order import RLSState
 
 _RECENT = 0.01  # weight of the latest round in the models' losses
+# where the models (R, P) are in each array of least squares
+_AXES: Any = RLSState(1, 0, 0, 0, 0)  # type: ignore[arg-type]
 
 
 class UnderMetricsState(NamedTuple):
@@ -355,7 +358,24 @@ def _(bank: UnderMetrics, state: UnderMetricsState, renewal: Renewal) -> UnderMe
 
 @abilities.merged.register
 def _(bank: UnderMetrics, states: UnderMetricsState, start: PyTree | None) -> UnderMetricsState:
-    return merged_models([part.rule for (part,) in bank._by_rule()], states, start)
+    """The state of the first shard, but for the models of banks that learn no metric."""
+    fixed = [one.first is None for one in bank.banks]
+    by_map = [yes for one, yes in zip(bank.banks, fixed, strict=True) for _ in _shapes(one)]
+    require_same(*(_some(own.features, by_map) for own in (states, start) if own is not None))
+    began = (None,) * len(states.rules) if start is None else start.rules
+    rules = []
+    for part, own, begun in bank._by_rule(states.rules, began):
+        stays = [fixed[place.bank] for place in part.places]
+        first = shard(own, 0)
+        if all(stays):
+            first = abilities.merged(part.rule, own, begun)
+        elif any(stays):
+            rule = _part_of(_some(part.places, stays)).rule
+            of_fixed = partial(_of_places, places=part.places, wanted=stays)
+            found = jax.vmap(of_fixed)(own), begun and of_fixed(begun)
+            first = _replaced(first, abilities.merged(rule, *found), part.places, stays)
+        rules.append(first)
+    return shard(states, 0)._replace(rules=tuple(rules))
 
 
 @abilities.importances.register
@@ -502,21 +522,38 @@ def _part_of(places: list[_Place]) -> _Part:
     return _Part(rule, np.concatenate(vectors)[:, None], 1, places)
 
 
+def _some(items: Sequence[Any], wanted: Sequence[bool]) -> list[Any]:
+    """The items that are wanted."""
+    return [item for item, yes in zip(items, wanted, strict=True) if yes]
+
+
+def _by_place(axis: int, array: jax.Array, places: Sequence[_Place]) -> list[jax.Array]:
+    """The parts of an array of least squares that are those of each place."""
+    ends = np.cumsum([place.num_models for place in places])
+    return jnp.split(array, ends[:-1].tolist(), axis)
+
+
+def _of_places(state: RLSState, places: Sequence[_Place], wanted: Sequence[bool]) -> RLSState:
+    """The least squares of those places that are wanted."""
+
+    def one(axis: int, array: jax.Array) -> jax.Array:
+        return jnp.concatenate(_some(_by_place(axis, array, places), wanted), axis)
+
+    return jax.tree.map(one, _AXES, state)
+
+
 def _replaced(
-    before: RLSState, fitted: RLSState, places: Sequence[_Place], learn: Sequence[bool]
+    before: RLSState, after: RLSState, places: Sequence[_Place], which: Sequence[bool]
 ) -> RLSState:
-    """Least squares of several places, those of places that ``learn`` replaced by fitted ones."""
-    sizes = np.array([place.num_models for place in places])
+    """Least squares of several places, with those ``after`` for the places that are meant."""
 
     def one(axis: int, old: jax.Array, new: jax.Array) -> jax.Array:
-        own = jnp.split(old, np.cumsum(sizes)[:-1].tolist(), axis)
-        others = iter(jnp.split(new, np.cumsum(sizes[learn])[:-1].tolist(), axis))
-        each = [next(others) if yes else a for a, yes in zip(own, learn, strict=True)]
+        own = _by_place(axis, old, places)
+        others = iter(_by_place(axis, new, _some(places, which)))
+        each = [next(others) if yes else a for a, yes in zip(own, which, strict=True)]
         return jnp.concatenate(each, axis)
 
-    # where the models (R, P) are in each array
-    axes: Any = RLSState(1, 0, 0, 0, 0)  # type: ignore[arg-type]
-    return jax.tree.map(one, axes, before, fitted)
+    return jax.tree.map(one, _AXES, before, after)
 
 
 def features_of(maps: Sequence[tuple], X: jax.Array) -> jax.Array:

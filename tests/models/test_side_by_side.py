@@ -141,6 +141,37 @@ def test_shards_of_banks_that_learn_no_kernels_are_merged():
 
 
 @pytest.mark.slow
+def test_shards_add_up_for_fixed_kernels_beside_those_that_are_learned():
+    """The latter are learned anew from all examples, and may forget; the former may not."""
+
+    def learner(*fixed):
+        learning = MetricModels(on_features(RLS(0.5, 0.9, period=B)), first=2 * B)
+        return jaxmkl.MKL(SideBySide((learning, on_features(*fixed))), jaxmkl.aggregate.Uniform())
+
+    def shards(learner):
+        start = learner.init(jax.random.key(0), D, dtype=float)
+        return jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), start)
+
+    adding, forgetting = learner(RLS([0.1, 1.0], period=B)), learner(RLS(0.1, 0.9, period=B))
+    X, y, _ = stream(None, 6)
+    X, y = X.reshape(-1, D), y.reshape(-1)
+    n = len(y) // 3  # the second shard has twice as many
+    X_of, y_of = (np.stack([np.pad(a[:n], ((0, n), (0, 0))[: a.ndim]), a[n:]]) for a in (X, y))
+    ends, _ = jaxmkl.run_fleet(adding, shards(adding), X_of, y_of, lengths=[n, 2 * n])
+    merged = jaxmkl.merge(adding, ends)
+    start = adding.init(jax.random.key(0), D, dtype=float)
+    whole, _ = jaxmkl.run(adding, start, X, y)
+    found, expected = (state.models[0].rules[0] for state in (merged, whole))
+    learned = len(WIDTHS)
+    np.testing.assert_allclose(found.weights[:, learned:], expected.weights[:, learned:], 1e-8)
+    of_larger = jax.tree.map(lambda leaf: leaf[1], ends).models[0].rules[0].weights
+    assert np.abs(found.weights - of_larger)[:, learned:].max() > 1e-3
+    assert np.abs(found.weights - of_larger)[:, :learned].max() > 1e-3
+    with pytest.raises(ValueError, match="forgetting of RLS must be 1"):
+        jaxmkl.merge(forgetting, shards(forgetting))
+
+
+@pytest.mark.slow
 def test_derivatives_go_through_the_arguments_of_the_banks():
     X, y, learns = stream(None, 2)
     key = jax.random.key(1)
