@@ -7,9 +7,9 @@ from jaxmkl.models.likelihood import LikelihoodModels
 from jaxmkl.models.metric import MetricModels
 from jaxmkl.models.on_features import FeatureModels
 from jaxmkl.models.on_supports import SupportModels
+from jaxmkl.models.side_by_side import SideBySide
 from jaxmkl.models.supports import BudgetSupport, DenseSupport, SparseSupport
 from jaxmkl.models.trees import TreeModels
-from jaxmkl.models.under_metrics import SideBySide
 
 __all__ = [
     "Bank",

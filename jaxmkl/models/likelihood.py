@@ -11,7 +11,8 @@ from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import diagonal_of, factor_and_inverse, sums_of
 from jaxmkl._metric import importances
 from jaxmkl._types import Number, PyTree
-from jaxmkl.models.under_metrics import MetricBank, Models, features_of
+from jaxmkl.models.metric import MetricBank
+from jaxmkl.models.under_metrics import Models, features_of
 from jaxmkl.reservoir import Renewal
 
 _dot = partial(jnp.dot, precision=jax.lax.Precision.HIGHEST)

@@ -1,16 +1,83 @@
-"""Models on features whose inputs have a metric that is learned from the models' own gradients."""
+"""Models on features whose inputs have a metric that is learned, here by the models' gradients."""
+
+import abc
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import sum_over_rows
-from jaxmkl._metric import applied, by_inputs, metric_of, outer_products, signs_of
+from jaxmkl._metric import (
+    SHAPES,
+    applied,
+    by_inputs,
+    importances,
+    metric_of,
+    outer_products,
+    signs_of,
+)
 from jaxmkl._types import Number
-from jaxmkl.models.under_metrics import MetricBank, Models
+from jaxmkl.models.on_features import FeatureModels
+from jaxmkl.models.under_metrics import Models, UnderMetrics
 from jaxmkl.reservoir import Renewal
 
 _STEEP = 4  # power of the inverse losses that weighs their gradients
+
+
+@pytree.dataclass
+class MetricBank(UnderMetrics):
+    """The base of banks on features of L'x, whose metrics L are learned from the memory.
+
+    One that is new defines :meth:`learned`. In rounds ``first``, twice as many, four times as many
+    and so on all metrics are learned, and then all models begin anew and learn the ``sample`` of
+    the memory: least squares in closed form, each example counting as often as it stands for, and
+    rules of first order by one pass.
+
+    >>> import jaxmkl
+    >>> from jaxmkl.updates import RLS
+    >>> @pytree.dataclass
+    ... class Standardized(MetricBank):
+    ...     def learned(self, models, renewal, turn):
+    ...         D = renewal.X.shape[1]
+    ...         return (jax.lax.rsqrt(models.variances * D),)
+    >>> learner = jaxmkl.MKL(Standardized(FeatureModels(jaxmkl.Gaussian(1.0), RLS()), first=8))
+    >>> X = jnp.linspace(0.0, 9.0, 16).reshape(8, 2)
+    >>> state, _ = jaxmkl.run(learner, learner.init(jax.random.key(0), 2), X, X[:, 0])
+    >>> bool(jnp.allclose(state.models[0].metrics[0] * X.std(axis=0), 0.5**0.5))
+    True
+    """
+
+    bank: FeatureModels = pytree.part(FeatureModels, "a bank on features")
+    shapes: tuple[str, ...] = pytree.choices(*SHAPES, default=("diagonal",))
+    sample: int = pytree.count(default=2000)
+    first: int = pytree.count(default=256)
+
+    def __post_init__(self) -> None:
+        sequential, wanted = self.bank.features.sequential, "one whose features do not grow"
+        pytree.require(not sequential, self, "bank", self.bank, wanted)
+
+    @property
+    def banks(self) -> tuple[Any, ...]:
+        """The bank itself."""
+        return (self,)
+
+    @property
+    def turns(self) -> int:
+        """How often metrics are learned in a row."""
+        return 1
+
+    @abc.abstractmethod
+    def learned(self, models: Models, renewal: Renewal, turn: jax.Array) -> tuple[jax.Array, ...]:
+        """The metrics, of each shape, from the models and a sample of the memory.
+
+        ``turn`` says how often they have been learned in this renewal.
+        """
+
+    def importances(self, metric: jax.Array, variances: jax.Array) -> jax.Array:
+        """How much each input matters under a metric (D,), of sum 1; by default its share of the
+        trace of L L'."""
+        return importances(metric)
 
 
 @pytree.dataclass

@@ -8,7 +8,6 @@ takes 15 ms to compile and a while to begin, whatever it works out. Rules of fir
 they are, on the features of their own bank.
 """
 
-import abc
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -22,7 +21,7 @@ from jaxmkl import _pytree as pytree
 from jaxmkl import abilities
 from jaxmkl._blocks import common_period, moments_of, take
 from jaxmkl._feedback import Feedback
-from jaxmkl._metric import SHAPES, applied, importances, isotropic
+from jaxmkl._metric import applied, isotropic
 from jaxmkl._shards import shard
 from jaxmkl._types import PyTree
 from jaxmkl.features import FourierFeatures
@@ -147,7 +146,7 @@ class UnderMetrics(Bank):
     @property
     def _inside(self) -> list[FeatureModels]:
         """The models on features of each bank."""
-        return [_on_features(bank) for bank in self.banks]
+        return [on_features(bank) for bank in self.banks]
 
     def _by_map(self, *others: Sequence) -> Iterator[tuple]:
         """The models on features under each metric, with their items of the ``others``."""
@@ -169,7 +168,7 @@ class UnderMetrics(Bank):
         for number, bank in enumerate(self.banks):
             if learning and bank.first is None:
                 continue
-            inside = _on_features(bank)
+            inside = on_features(bank)
             end = start + inside.num_kernels * len(_shapes(bank))
             for i, rule in enumerate(inside.rules):
                 name = rule.period if type(rule) is RLS else (number, i)
@@ -389,115 +388,12 @@ def _(bank: UnderMetrics, state: UnderMetricsState) -> jax.Array | None:
     return jnp.mean(jnp.stack(found), axis=0) if found else None
 
 
-@pytree.dataclass
-class MetricBank(UnderMetrics):
-    """The base of banks on features of L'x, whose metrics L are learned from the memory.
-
-    One that is new defines :meth:`learned`. In rounds ``first``, twice as many, four times as many
-    and so on all metrics are learned, and then all models begin anew and learn the ``sample`` of
-    the memory: least squares in closed form, each example counting as often as it stands for, and
-    rules of first order by one pass.
-
-    >>> import jaxmkl
-    >>> @pytree.dataclass
-    ... class Standardized(MetricBank):
-    ...     def learned(self, models, renewal, turn):
-    ...         D = renewal.X.shape[1]
-    ...         return (jax.lax.rsqrt(models.variances * D),)
-    >>> learner = jaxmkl.MKL(Standardized(FeatureModels(jaxmkl.Gaussian(1.0), RLS()), first=8))
-    >>> X = jnp.linspace(0.0, 9.0, 16).reshape(8, 2)
-    >>> state, _ = jaxmkl.run(learner, learner.init(jax.random.key(0), 2), X, X[:, 0])
-    >>> bool(jnp.allclose(state.models[0].metrics[0] * X.std(axis=0), 0.5**0.5))
-    True
-    """
-
-    bank: FeatureModels = pytree.part(FeatureModels, "a bank on features")
-    shapes: tuple[str, ...] = pytree.choices(*SHAPES, default=("diagonal",))
-    sample: int = pytree.count(default=2000)
-    first: int = pytree.count(default=256)
-
-    def __post_init__(self) -> None:
-        sequential, wanted = self.bank.features.sequential, "one whose features do not grow"
-        pytree.require(not sequential, self, "bank", self.bank, wanted)
-
-    @property
-    def banks(self) -> tuple[Any, ...]:
-        """The bank itself."""
-        return (self,)
-
-    @property
-    def turns(self) -> int:
-        """How often metrics are learned in a row."""
-        return 1
-
-    @abc.abstractmethod
-    def learned(self, models: Models, renewal: Renewal, turn: jax.Array) -> tuple[jax.Array, ...]:
-        """The metrics, of each shape, from the models and a sample of the memory.
-
-        ``turn`` says how often they have been learned in this renewal.
-        """
-
-    def importances(self, metric: jax.Array, variances: jax.Array) -> jax.Array:
-        """How much each input matters under a metric (D,), of sum 1; by default its share of the
-        trace of L L'."""
-        return importances(metric)
-
-
-@pytree.dataclass
-class SideBySide(UnderMetrics):
-    """Banks on features whose least squares are one array, and which otherwise are as they are.
-
-    The models are those of the banks one after the other, but that all least squares stand where
-    the first of them does. A round and its compilation cost less: for three banks of the default
-    :func:`jaxmkl.expert_mkl` there is one update of 14 covariances in place of three.
-
-    Args:
-      banks: on features or under metrics, all with as many features; those that learn metrics do
-        so from the same ``sample`` and begin in the same round.
-
-    Raises:
-      ValueError: if a bank is of another kind, or the banks differ in what must be the same.
-
-    >>> import jaxmkl
-    >>> of = lambda widths: FeatureModels(jaxmkl.Gaussian(widths), RLS(0.1))
-    >>> bank = SideBySide((of([0.5, 1.0]), jaxmkl.models.MetricModels(of([1.0, 2.0]))))
-    >>> bank.num_models
-    4
-    """
-
-    banks: Any = pytree.parts(Bank, "banks on features, as jaxmkl.models.FeatureModels(kernels)")
-
-    def __post_init__(self) -> None:
-        for bank in self.banks:
-            good = isinstance(bank, FeatureModels | MetricBank)
-            good = good and not _on_features(bank).features.sequential
-            pytree.require(good, self, "banks", bank, "banks on features that do not grow")
-        for name in ("first", "sample"):
-            found = {getattr(bank, name) for bank in self._learning}
-            pytree.require(len(found) < 2, self, "banks", found, f"banks of one {name}")
-
-    @property
-    def _learning(self) -> list[Any]:
-        """The banks that learn metrics."""
-        return [bank for bank in self.banks if bank.first is not None]
-
-    @property
-    def first(self) -> int | None:  # type: ignore[override]
-        """That of the banks which learn metrics; None if none does."""
-        return next((bank.first for bank in self._learning), None)
-
-    @property
-    def sample(self) -> int:  # type: ignore[override]
-        """That of the banks which learn metrics."""
-        return next((bank.sample for bank in self._learning), Bank.sample)
-
-
-def _on_features(bank: FeatureModels | MetricBank) -> FeatureModels:
+def on_features(bank: Any) -> FeatureModels:
     """The models on features of a bank."""
     return bank if isinstance(bank, FeatureModels) else bank.bank
 
 
-def _shapes(bank: FeatureModels | MetricBank) -> tuple[str | None, ...]:
+def _shapes(bank: Any) -> tuple[str | None, ...]:
     """The shape of each metric of a bank; None for inputs as they are."""
     return (None,) if isinstance(bank, FeatureModels) else bank.shapes
 
