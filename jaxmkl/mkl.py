@@ -474,6 +474,24 @@ def _(learner: MKL, state: MKLState) -> abilities.Inside:
     return abilities.Inside(pairs, lambda states: state.replace(models=tuple(states)))
 
 
+@abilities.context.register
+def _(learner: MKL, state: MKLState) -> PyTree:
+    """That of the aggregate; banks have none."""
+    return abilities.context(learner.aggregate, state.aggregate)
+
+
+@abilities.with_context.register
+def _(learner: MKL, state: MKLState, context: PyTree) -> MKLState:
+    return state.replace(
+        aggregate=abilities.with_context(learner.aggregate, state.aggregate, context)
+    )
+
+
+@abilities.out_of_order.register
+def _(learner: MKL, state: MKLState) -> MKLState:
+    return state.replace(aggregate=abilities.out_of_order(learner.aggregate, state.aggregate))
+
+
 @pytree.dataclass
 class _Between(MKL):
     """A composed learner between two renewals, which are left to whoever calls it."""

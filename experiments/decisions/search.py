@@ -126,7 +126,8 @@ def minimised(
             close = best[None] + NEAR * jax.random.normal(near, (CANDIDATES, D))
             points = [jax.random.uniform(anywhere, (CANDIDATES, D)), jnp.clip(close, 0.0, 1.0)]
             X = jnp.concatenate(points)
-            x = X[jnp.argmax(worth(learner.predict_many(state, X), chance))]
+            apart = abilities.out_of_order(learner, state)
+            x = X[jnp.argmax(worth(learner.predict_many(apart, X), chance))]
             value = objective.value(x)
             state = learner.update(state, x, (centre - value) / unit)
             best = jnp.where(value < least, x, best)

@@ -8,6 +8,7 @@ does nothing, or asks the parts inside, which a composite names once (:func:`ins
 
     growth       capacity  num_supports  enlarged  support_counts     room for support vectors
     lateness     awaiting  receiving  context  with_context           labels that come later
+                 out_of_order                                         or from elsewhere
     certainty    variances                                            of values, in rounds
     sizes        squared_norms  reach  warn_of_steps                  of models and of their steps
     renewing     renews  renewed  gradients                           kernels from the memory
@@ -39,7 +40,7 @@ from jaxmkl.abilities.counting import diverged_unless
 from jaxmkl.abilities.growth import capacity, enlarged, num_supports, support_counts
 from jaxmkl.abilities.importance import importances
 from jaxmkl.abilities.judging import advance_unjudged, judge
-from jaxmkl.abilities.lateness import awaiting, context, receiving, with_context
+from jaxmkl.abilities.lateness import awaiting, context, out_of_order, receiving, with_context
 from jaxmkl.abilities.merging import merged
 from jaxmkl.abilities.renewing import gradients, renewed, renews
 from jaxmkl.abilities.sizes import reach, squared_norms, warn_of_steps
@@ -62,6 +63,7 @@ __all__ = [
     "merged",
     "noise",
     "num_supports",
+    "out_of_order",
     "reach",
     "receiving",
     "renewed",

@@ -45,3 +45,20 @@ def with_context(learner: Any, state: PyTree, context: PyTree) -> PyTree:
     if len(within.parts) != 1:
         return state
     return within.put([with_context(*within.parts[0], context)])
+
+
+@functools.singledispatch
+def out_of_order(learner: Any, state: PyTree) -> PyTree:
+    """The state to predict examples that do not follow the last one learned.
+
+    The labels right before such an example are not known, so what would be read from the last ones
+    (:class:`jaxmkl.aggregate.Stack`) is left out. By default it is that of the learners inside.
+
+    >>> import jax, jaxmkl
+    >>> learner = jaxmkl.expert_mkl(banks="linear")
+    >>> state = learner.init(jax.random.key(0), num_inputs=1)
+    >>> state = learner.update(state, jax.numpy.ones(1), 2.0)
+    >>> state.aggregate.last[:, 0], out_of_order(learner, state).aggregate.last[:, 0]
+    (Array([2., 2.], dtype=float32), Array([inf, inf], dtype=float32))
+    """
+    return changed(out_of_order, learner, state)

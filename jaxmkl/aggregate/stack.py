@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
@@ -11,9 +12,12 @@ from jaxmkl import abilities
 from jaxmkl._blocks import common_period
 from jaxmkl._types import Number, PyTree
 from jaxmkl.aggregate.base import Aggregate, Combination
-from jaxmkl.aggregate.mixture import Mixture, Regrets, Seen
+from jaxmkl.aggregate.mixture import Mixed, Mixture, Regrets, Seen
 from jaxmkl.losses import Loss
 from jaxmkl.updates import RLS, Recursive
+
+# The memories at which the aggregate below and the stacks are mixed.
+_MEMORIES = (1.0, 0.999)
 
 
 class StackState(NamedTuple):
@@ -22,11 +26,14 @@ class StackState(NamedTuple):
     base: Any
     """State of the aggregate below."""
     models: Recursive
-    """State of the R least squares on E + 1 inputs."""
+    """State of the R least squares on E + 1 + 2 L inputs."""
     regrets: Regrets
-    """Regrets towards the aggregate and the stacks (1, 1 + R)."""
+    """Regrets towards the aggregate and the stacks, 1 + R items at two memories."""
     seen: Seen
     """The range of the labels."""
+    last: jax.Array
+    """The last labels, and their errors y - m (2, L), the latest first; infinite where there is
+    none yet."""
 
 
 class StackAux(NamedTuple):
@@ -34,37 +41,49 @@ class StackAux(NamedTuple):
 
     base: PyTree
     """The results of the aggregate below."""
-    value: jax.Array
-    """The prediction."""
-    x: jax.Array
-    """Inputs of the stacks (E + 1,)."""
-    residuals: jax.Array
-    """θ·x (R,)."""
+    mixed: Mixed
+    """The prediction, a mixture of the next."""
     predictions: jax.Array
     """Predictions of the aggregate below and of the stacks (1 + R,)."""
+    x: jax.Array
+    """Inputs of the stacks (E + 1 + 2 L,)."""
+    residuals: jax.Array
+    """θ·x (R,)."""
 
 
 @pytree.dataclass
 class Stack(Aggregate):
     """Least squares on the residuals of an aggregate, and a mixture of both.
 
-    Let m be the prediction of the aggregate below. R models fit y - m on x = (f_1 - m, ..., f_E -
-    m, m) by recursive least squares, from weights 0, and a mixture without forgetting
-    (:class:`Mixture`) combines m and their predictions m + θ_r·x. These are clipped to the range
-    of the labels so far, a tenth wider. So the weights of models need neither be positive nor sum
-    to 1. A model that is not active counts as if its value were m.
+    Let m_t be the prediction of the aggregate below in round t. R models fit y_t - m_t by
+    recursive least squares, from weights 0, on
+
+        x = (f_1 - m_t, ..., f_E - m_t,  m_t,  y_{t-1} - m_t, ..., y_{t-L} - m_t,
+             y_{t-1} - m_{t-1}, ..., y_{t-L} - m_{t-L})
+
+    So the weights of models need neither be positive nor sum to 1, and what the last labels and
+    the last errors say of the next label is used; where labels are independent, that costs next to
+    nothing. A mixture (:class:`Mixture`, at the memories 1 and .999 and without curvature)
+    combines m and the predictions m + θ_r·x, clipped to the range of the labels so far, a tenth
+    wider. A model that is not active counts as if its value were m.
+
+    Only labels that are known count as the last ones: if labels are late or are not asked for,
+    they are those that came last. An unknown label counts as if it were m, with an error of 0.
+    Each output of several has labels and errors of its own.
 
     Args:
       base: the aggregate below.
-      rule: recursive least squares, by default at (λ, φ) = (1, 1), (10, 1) and (10, .999); λ has
-        squared units of the label.
+      rule: recursive least squares, by default at (λ, φ) = (10, 1), (10, .999) and (10, .99); λ
+        has squared units of the label.
       bound: predictions are clipped to [-bound, bound] instead.
+      lags: L, how many of the last labels and errors are inputs, at least 0 (static).
 
     Raises:
-      ValueError: if a part is of another kind.
+      ValueError: if a part is of another kind, or an argument outside its range.
 
     References:
-      Wolpert (1992), Stacked generalization; Breiman (1996), Stacked regressions.
+      Wolpert (1992), Stacked generalization; Breiman (1996), Stacked regressions; Box and Jenkins
+      (1970), Time series analysis, for the last labels and errors (ARMAX).
 
     >>> rule = Stack(Mixture((1.0, 0.99)), RLS((1.0, 10.0)))
     >>> state = rule.init(num_models=2, dtype=jnp.float32)
@@ -77,9 +96,10 @@ class Stack(Aggregate):
         Aggregate, "an aggregate, as jaxmkl.aggregate.Mixture()", default=Mixture()
     )
     rule: RLS = pytree.part(
-        RLS, "jaxmkl.updates.RLS(...)", default=RLS((1.0, 10.0, 10.0), (1.0, 1.0, 0.999))
+        RLS, "jaxmkl.updates.RLS(...)", default=RLS((10.0, 10.0, 10.0), (1.0, 0.999, 0.99))
     )
     bound: Number | None = pytree.positive(default=None, optional=True)
+    lags: int = pytree.count(default=3, minimum=0)
 
     @property
     def penalty(self) -> Number | None:  # type: ignore[override]
@@ -94,9 +114,10 @@ class Stack(Aggregate):
     def init(self, num_models: int, dtype: DTypeLike) -> StackState:
         return StackState(
             self.base.init(num_models, dtype),
-            Recursive.start(self.rule, num_models + 1, dtype),
-            Regrets.none(1, 1 + self.rule.num_rates, dtype),
+            Recursive.start(self.rule, num_models + 1 + 2 * self.lags, dtype),
+            Regrets.none(len(_MEMORIES), 1 + self.rule.num_rates, dtype),
             Seen.none(dtype),
+            jnp.full((2, self.lags), jnp.inf, dtype),
         )
 
     def weights(self, state: StackState) -> jax.Array:
@@ -116,13 +137,15 @@ class Stack(Aggregate):
         m, values = below.value, below.values
         finite = jnp.isfinite(values)
         active = finite if active is None else active & finite
-        x = jnp.append(jnp.where(active, values - m, 0.0), m)
+        known = jnp.isfinite(state.last)
+        last = jnp.where(known, state.last, 0.0) - jnp.where(known, np.array([[1], [0]]) * m, 0.0)
+        x = jnp.concatenate([jnp.where(active, values - m, 0.0), m[None], last.reshape(-1)])
         residuals = state.models.predict(x)
         stacks = state.seen.clip(m + residuals, 0.1, self.bound)
         predictions = jnp.append(m, stacks)
-        value = state.regrets.mixed(predictions)[0]
-        aux = StackAux(of_base, value, x, residuals, predictions)
-        return Combination(value, values, below.weights, below.drawn), aux
+        mixed = state.regrets.mixed(predictions, jnp.isfinite(predictions))
+        aux = StackAux(of_base, mixed, predictions, x, residuals)
+        return Combination(mixed.value, values, below.weights, below.drawn), aux
 
     def update(
         self,
@@ -133,13 +156,16 @@ class Stack(Aggregate):
         judged: jax.Array,
         round: jax.Array | int = 0,
     ) -> StackState:
-        learns = jnp.any(judged)
-        errors = (y - aux.predictions[0]) - aux.residuals
+        learns, predictions = jnp.any(judged), aux.predictions
+        error = y - predictions[0]
+        everyone = jnp.broadcast_to(learns, predictions.shape)
+        latest = jnp.concatenate([jnp.stack([y, error])[:, None], state.last], axis=1)
         return StackState(
             self.base.update(state.base, aux.base, y, loss, judged, round),
-            state.models.after(self.rule, aux.x, errors, round, learns),
-            state.regrets.after(aux.value[None], aux.predictions, y, loss, learns),
+            state.models.after(self.rule, aux.x, error - aux.residuals, round, learns),
+            state.regrets.after(aux.mixed, predictions, y, loss, everyone, _MEMORIES),
             state.seen.after(y, judged),
+            jnp.where(learns, latest[:, : self.lags], state.last),
         )
 
     def close(self, state: StackState, size: int, round: jax.Array) -> StackState:
@@ -152,3 +178,21 @@ class Stack(Aggregate):
 @abilities.noise.register
 def _(aggregate: Stack, key: jax.Array, num_models: int, dtype: DTypeLike) -> PyTree:
     return abilities.noise(aggregate.base, key, num_models, dtype)
+
+
+@abilities.context.register
+def _(aggregate: Stack, state: StackState) -> tuple[jax.Array, PyTree]:
+    return state.last, abilities.context(aggregate.base, state.base)
+
+
+@abilities.with_context.register
+def _(aggregate: Stack, state: StackState, context: tuple[jax.Array, PyTree]) -> StackState:
+    last, of_base = context
+    base = abilities.with_context(aggregate.base, state.base, of_base)
+    return state._replace(base=base, last=last)
+
+
+@abilities.out_of_order.register
+def _(aggregate: Stack, state: StackState) -> StackState:
+    base = abilities.out_of_order(aggregate.base, state.base)
+    return state._replace(base=base, last=jnp.full_like(state.last, jnp.inf))

@@ -10,10 +10,11 @@ import scipy.sparse
 from sklearn.utils import shuffle
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from jaxmkl import abilities
 from jaxmkl._checks import input_bound, refuse_masked
 from jaxmkl._learner import Learner, require_learner
 from jaxmkl._pytree import require
-from jaxmkl._types import Inputs, Labels
+from jaxmkl._types import Inputs, Labels, PyTree
 from jaxmkl.evaluate import arguments_for, names_of
 from jaxmkl.evaluate.candidates import MANY_INPUTS
 from jaxmkl.recipes import LEARNERS
@@ -154,16 +155,18 @@ class Online(Parametrised):
         largest, bound = float(np.abs(X).max()), input_bound(dtype)
         wanted = f"of magnitude at most {bound:.3g}"
         require(largest <= bound, type(self).__name__, "X", largest, wanted)
+        # rows to predict are not the next of the stream
+        state = abilities.out_of_order(self.learner_, self.state_)
         parts = (X[start : start + ROWS] for start in range(0, X.shape[0], ROWS))
-        found = [self._of_part(part) for part in parts]
+        found = [self._of_part(state, part) for part in parts]
 
         def joined(*each: jax.Array) -> np.ndarray:
             return np.concatenate(each).astype(np.float64)
 
         return jax.tree.map(joined, *found)
 
-    def _of_part(self, X: Inputs) -> tuple[jax.Array, jax.Array | None]:
+    def _of_part(self, state: PyTree, X: Inputs) -> tuple[jax.Array, jax.Array | None]:
         X = X.toarray() if scipy.sparse.issparse(X) else X
         self.learner_.check_inputs(X)
-        said = self.learner_.predict_many(self.state_, X)
+        said = self.learner_.predict_many(state, X)
         return said.value, said.variance

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Unpack
 import jax
 import numpy as np
 
+from jaxmkl import abilities
 from jaxmkl._checks import shown, warn_outside
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl._pytree import require
@@ -150,6 +151,8 @@ class Pipeline:
                 text = f"not among the columns{first}, and counted as missing cells"
                 warn_outside(f"{text}: {shown(missing, 20)}", UserWarning)
             unseen = np.zeros(len(self.columns.kinds), int)
+            # rows of another table are not the next of the stream
+            state = abilities.out_of_order(self.learner, self.state)
             for rows in table.chunks(AT_ONCE):
                 left = most_bad - len(bad)
                 chunk, X, _, reasons, refusal = readable(rows, left, self._inputs)
@@ -161,7 +164,7 @@ class Pipeline:
                 given = set(chunk.frame.columns)
                 there = [kind.name in given for kind in self.columns.kinds]
                 unseen += there * self.columns.unseen(chunk, X)
-                said = self.learner.predict_many(self.state, X)
+                said = self.learner.predict_many(state, X)
                 yield chunk, jax.tree.map(np.asarray, said)
             for sentence in self.columns.losses(unseen):
                 warn_outside(sentence, UnseenCells)

@@ -13,7 +13,6 @@ from jaxmkl.aggregate import Hedge, Mixture, Stack
 from jaxmkl.updates import OGD, RLS
 from tests.common.trees import begin, scan
 from tests.oracles import mixture as oracle
-from tests.oracles.feature_mkl import slope
 
 SMALL_PROGRAMS = True
 E, PERIOD = 5, 8
@@ -57,12 +56,12 @@ def test_oracle(stacked, loss, bound, x64):
     values, y, active, judged = said()
     y = np.where(y > 0, 1.0, -1.0) if loss == "logistic" else y
     rule = Mixture(MEMORIES, bound)
-    numpy_rule = oracle.Mixture(E, MEMORIES, functools.partial(slope, loss), bound)
+    numpy_rule = oracle.Mixture(E, MEMORIES, loss, bound)
     below = numpy_rule
     if stacked:
         rule = Stack(rule, RULES, bound)
         rules = [(0.5, 1.0, 10.0, PERIOD), (2.0, 0.9, 10.0, PERIOD)]
-        numpy_rule = oracle.Stack(below, E, rules, functools.partial(slope, loss), bound)
+        numpy_rule = oracle.Stack(below, E, rules, loss, bound)
     predictions, weights = play(rule, values, y, active, judged, loss)
     for t in range(len(y)):
         turn = (t,) if stacked else ()

@@ -89,7 +89,7 @@ MKLClassifier: learner
 MKLRegressor: learner
 Margin: h
 MetricModels: bank, first, power, repetitions, reservoir, shapes
-Mixture: bound, memories
+Mixture: bound, curvature, memories
 MovingKernel: budget, loss, optimizer, query, space, step_size
 MultiTask: components, covariance, dictionary, growth, inertia, kernel, loss, noise, num_inputs,
     num_tasks, query, rate, update_on
@@ -122,7 +122,7 @@ SparsePassiveAggressive: alpha, beta, normalized_step, step_size
 SparseRows: indices, num_columns, values
 SparseSupport: capacity, tile
 Squared: task
-Stack: base, bound, rule
+Stack: base, bound, lags, rule
 Stationary: bandwidth
 Sum: kernels
 SupportModels: kernels, rule, store

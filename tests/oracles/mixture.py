@@ -2,31 +2,64 @@
 
 import numpy as np
 
-from tests.oracles.feature_mkl import RecursiveLeastSquares
+from tests.oracles.feature_mkl import RecursiveLeastSquares, loss, slope
 
 
 class Polynomial:
-    """ML-Poly with the gradient trick over n items, at one memory."""
+    """Second-order weights with the gradient trick over n items, at one memory."""
 
-    def __init__(self, n: int, memory: float) -> None:
-        self.memory, self.R, self.V, self.B = memory, np.zeros(n), np.zeros(n), 0.0
+    def __init__(self, n: int, memory: float, loss: str, curvature: float = 0.0) -> None:
+        self.memory, self.loss, self.curvature = memory, loss, curvature
+        self.R, self.V, self.B = np.zeros(n), np.zeros(n), 0.0
 
     def weights(self, active) -> np.ndarray:
         w = np.zeros(len(self.R))
         for e in range(len(w)):
             if active[e] and self.R[e] > 0:
-                w[e] = self.R[e] / (self.V[e] + self.B)
+                s = np.sqrt(self.V[e] + self.B)
+                w[e] = (self.R[e] / s) ** 2 / s
         if w.sum() == 0:
             w = np.array(active, float)
         return w / w.sum()
 
-    def learn(self, r: np.ndarray, judged) -> None:
+    def learn(self, p: float, f: np.ndarray, y: float, judged) -> None:
+        r = np.zeros(len(f))
+        for e in range(len(f)):
+            if abs(p - f[e]) <= 16 * np.finfo(float).eps * abs(f[e]):
+                continue  # a difference that is only rounding is no regret
+            r[e] = (1 - self.curvature) * slope(self.loss, p, y) * (p - f[e])
+            r[e] += self.curvature * (loss(self.loss, p, y) - loss(self.loss, f[e], y))
         largest = max((r[e] ** 2 for e in range(len(r)) if judged[e]), default=0.0)
         self.B = max(self.memory * self.B, largest)
         for e in range(len(r)):
             if judged[e]:
                 self.R[e] = self.memory * self.R[e] + r[e]
                 self.V[e] = self.memory * self.V[e] + r[e] ** 2
+
+
+class Levels:
+    """Mixtures at several memories, and the mixture of these without forgetting or curvature."""
+
+    def __init__(self, n: int, memories, loss: str, curvature: float = 0.0) -> None:
+        self.of_memory = [Polynomial(n, rho, loss, curvature) for rho in memories]
+        self.top = Polynomial(len(memories), 1.0, loss)
+        self.memories = np.ones(len(memories), bool)
+
+    def combine(self, f, active) -> float:
+        self.f = f
+        self.p = np.array([m.weights(active) @ f for m in self.of_memory])
+        self.value = self.top.weights(self.memories) @ self.p
+        return self.value
+
+    def weights(self) -> np.ndarray:
+        everyone = np.ones(len(self.of_memory[0].R), bool)
+        rows = np.array([m.weights(everyone) for m in self.of_memory])
+        return self.top.weights(self.memories) @ rows
+
+    def learn(self, y: float, judged) -> None:
+        for m, p in zip(self.of_memory, self.p, strict=True):
+            m.learn(p, self.f, y, judged)
+        self.top.learn(self.value, self.p, y, self.memories)
 
 
 class Clipped:
@@ -46,53 +79,51 @@ class Clipped:
 
 
 class Mixture:
-    def __init__(self, num_models: int, memories, slope, bound=None) -> None:
-        self.slope, self.clip = slope, Clipped(1.0, bound)
-        self.of_memory = [Polynomial(num_models, rho) for rho in memories]
-        self.top = Polynomial(len(memories), 1.0)
+    def __init__(self, num_models: int, memories, loss: str, bound=None, curvature=0.05) -> None:
+        self.clip = Clipped(1.0, bound)
+        self.levels = Levels(num_models, memories, loss, curvature)
+        self.weights = self.levels.weights
 
     def combine(self, values, active):
         self.f = self.clip(values)
-        self.p = np.array([m.weights(active) @ self.f for m in self.of_memory])
-        self.value = self.top.weights(np.ones(len(self.p), bool)) @ self.p
+        self.value = self.levels.combine(self.f, active)
         return self.value
 
-    def weights(self):
-        everyone = np.ones(len(self.of_memory[0].R), bool)
-        rows = np.array([m.weights(everyone) for m in self.of_memory])
-        return self.top.weights(np.ones(len(rows), bool)) @ rows
-
     def learn(self, y, judged) -> None:
-        for m, p in zip(self.of_memory, self.p, strict=True):
-            m.learn(self.slope(p, y) * (p - self.f), judged)
-        self.top.learn(self.slope(self.value, y) * (self.value - self.p), np.ones(len(self.p)))
+        self.levels.learn(y, judged)
         self.clip.labels.append(y)
 
 
 class Stack:
-    def __init__(self, base, num_models, rules, slope, bound=None) -> None:
-        self.base, self.slope, self.clip = base, slope, Clipped(0.1, bound)
+    def __init__(self, base, num_models, rules, loss: str, bound=None, lags=3) -> None:
+        self.base, self.clip, self.lags = base, Clipped(0.1, bound), lags
         self.models = [
-            RecursiveLeastSquares(forgetting, ridge, growth, period, num_models + 1)
+            RecursiveLeastSquares(forgetting, ridge, growth, period, num_models + 1 + 2 * lags)
             for ridge, forgetting, growth, period in rules
         ]
-        self.top = Polynomial(1 + len(rules), 1.0)
+        self.levels = Levels(1 + len(rules), (1.0, 0.999), loss)
+        self.labels, self.errors = [], []
 
     def combine(self, t, values, active):
         for model in self.models:
             model.begin(t)
         m = self.base.combine(values, active)
-        self.x = np.append(np.where(active, self.base.f - m, 0.0), m)
+        inputs = [*np.where(active, self.base.f - m, 0.0), m]
+        for known, unknown in ((self.labels, m), (self.errors, 0.0)):
+            for back in range(1, self.lags + 1):
+                last = known[-back] if back <= len(known) else unknown
+                inputs.append(last - unknown)
+        self.x = np.array(inputs)
         stacks = self.clip([m + model.theta @ self.x for model in self.models])
-        self.said = np.append(m, stacks)
-        self.value = self.top.weights(np.ones(len(self.said), bool)) @ self.said
-        return self.value
+        said = np.append(m, stacks)
+        return self.levels.combine(said, np.ones(len(said), bool))
 
     def learn(self, y, judged) -> None:
         m = self.base.value
         for model in self.models:
             model.learn(self.x, y - m)
-        gains = self.slope(self.value, y) * (self.value - self.said)
-        self.top.learn(gains, np.ones(len(gains)))
+        self.levels.learn(y, np.ones(len(self.levels.f), bool))
         self.base.learn(y, judged)
         self.clip.labels.append(y)
+        self.labels.append(y)
+        self.errors.append(y - m)

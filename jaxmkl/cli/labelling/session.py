@@ -234,7 +234,8 @@ class Labelling:
             rows = np.sort(draws.choice(rows, MOST, replace=False))
         elif not len(rows):
             return None
-        scores = np.asarray(self.learner.predict_many(now.state, X[rows]).score)
+        state = abilities.out_of_order(self.learner, now.state)
+        scores = np.asarray(self.learner.predict_many(state, X[rows]).score)
         return self.rows.items[rows[np.argmax(np.nan_to_num(scores, nan=np.inf))]]
 
 
