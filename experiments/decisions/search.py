@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxmkl
+from jaxmkl import abilities
 from jaxmkl.evaluate import Candidate, Row
 
 from ..evaluate import Played, keys_of, program, timed

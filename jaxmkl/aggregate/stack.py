@@ -4,7 +4,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
@@ -137,8 +136,8 @@ class Stack(Aggregate):
         m, values = below.value, below.values
         finite = jnp.isfinite(values)
         active = finite if active is None else active & finite
-        known = jnp.isfinite(state.last)
-        last = jnp.where(known, state.last, 0.0) - jnp.where(known, np.array([[1], [0]]) * m, 0.0)
+        unknown = jnp.stack([m, jnp.zeros_like(m)])[:, None]
+        last = jnp.where(jnp.isfinite(state.last), state.last - unknown, 0.0)
         x = jnp.concatenate([jnp.where(active, values - m, 0.0), m[None], last.reshape(-1)])
         residuals = state.models.predict(x)
         stacks = state.seen.clip(m + residuals, 0.1, self.bound)
