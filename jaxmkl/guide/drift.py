@@ -57,8 +57,10 @@ stream; provide several values, and let the mixture choose.
 
 - **The scale of inputs.** :class:`jaxmkl.wrappers.RunningMoments` follows a column whose scale
   grows, and clips outliers.
-- **The level of the target.** If the last labels help to predict the next one, add them to the
-  inputs (:func:`jaxmkl.wrappers.lagged`): the learner becomes an autoregression.
+- **The level of the target.** The stack of :func:`jaxmkl.expert_mkl` has the last three labels and
+  errors as inputs, which costs next to nothing where labels are independent. If older ones help to
+  predict the next label, as in a season, or the learner is another one, add them to the inputs
+  (:func:`jaxmkl.wrappers.lagged`): the learner becomes an autoregression.
 - **Late labels.** A change shows when labels arrive, so :func:`jaxmkl.wrappers.delayed` learners
   follow it that many rounds later.
 

@@ -121,7 +121,9 @@ True
 ## A pipeline
 
 The file holds the learner, its state and the columns' encoding, but no code. It predicts other
-tables by the names of their columns, and does not learn from them:
+tables by the names of their columns, and does not learn from them. Their rows need not follow
+those that were learned, so the last labels, which the default learner uses in a stream, count as
+unknown:
 
 >>> pipeline = jaxmkl.load_pipeline("trees.npz")
 >>> clay, sand = pipeline.predict({"soil": ["clay", "sand"], "rain": [8.0, 8.0],

@@ -297,10 +297,11 @@ def expert_mkl(
     The default has four of them: "fixed", "full", "likelihood_diagonal" and "trees".
 
     A mixture of second order and stacks on it (:class:`jaxmkl.aggregate.Stack`) combine all models
-    into one prediction. As a classifier it fits the labels ±1 by squared loss, and values are
-    clipped to [-1, 1]. Several classes have one stack each, with λ = 10: three stacks cost more
-    and err no less. Beside other banks, the fixed bank has every second of its default kernels:
-    all eight cost more and err no less.
+    into one prediction; the stacks have the last three labels and errors as inputs besides, so
+    that what follows from them alone is predicted, too. As a classifier it fits the labels ±1 by
+    squared loss, and values are clipped to [-1, 1]. Several classes have one stack each, with
+    λ = 10: three stacks cost more and err no less. Beside other banks, the fixed bank has every
+    second of its default kernels: all eight cost more and err no less.
 
     Args:
       task: "regression" or "classification".
