@@ -35,8 +35,8 @@ class MKLRegressor(RegressorMixin, Online):
 
     ``fit`` is one pass over the rows in their order, as a stream; ``partial_fit`` continues from
     there, or begins. If rows are sorted by their labels, as those of iris are, the learner forgets
-    each class while it learns the next: ``shuffle`` them. Rows to predict need not follow those that
-    were learned, so what a learner would read from the last labels is left out.
+    each class while it learns the next: ``shuffle`` them. Rows to predict need not follow those
+    that were learned, so what a learner would read from the last labels is left out.
 
     Args:
       learner: the name of a recipe in :data:`jaxmkl.LEARNERS`, a function that makes a learner, or

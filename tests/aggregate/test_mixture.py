@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jaxmkl
-from jaxmkl import losses
+from jaxmkl import abilities, losses
 from jaxmkl.aggregate import Hedge, Mixture, Stack
 from jaxmkl.updates import OGD, RLS
 from tests.common.trees import begin, scan
@@ -116,6 +116,46 @@ def test_a_stack_corrects_what_no_convex_combination_can(base, x64):
         for rule in (base, Stack(base, RULES))
     ]
     assert errors[0] > 0.2 > 0.05 > errors[1]
+
+
+def correlated(num_rounds=2000, share=0.8):
+    """Inputs (T, 1) that tell nothing, and labels of variance 1, each a share of the last one."""
+    rng = np.random.default_rng(0)
+    shocks, y = rng.normal(size=num_rounds) * np.sqrt(1 - share**2), np.zeros(num_rounds)
+    for t in range(1, num_rounds):
+        y[t] = share * y[t - 1] + shocks[t]
+    return rng.normal(size=(num_rounds, 1)), y
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delay", [0, 3])
+def test_a_stack_knows_the_last_labels_that_are_known(delay, x64):
+    """With labels d rounds late the least possible error is 1 - .8^(2 d + 2); .985 for d = 3 if
+    the share of the last label were learned as if it were not late. The model hardly learns: one
+    that follows late labels would know of later ones when an example is learned."""
+    X, y = correlated()
+    bank = jaxmkl.models.FeatureModels(jaxmkl.Gaussian(1.0), OGD(0.001))
+    errors = []
+    for lags in (0, 3):
+        learner = jaxmkl.MKL(bank, Stack(lags=lags))
+        state = begin(learner, num_inputs=1, dtype=np.dtype("float64"))
+        state, outputs = jaxmkl.run(learner, state, X, y, delay=delay)
+        errors.append(outputs.loss[200:].mean() / y[200:].var())
+    assert errors[0] > 0.97
+    assert errors[1] < (1 - 0.8 ** (2 * delay + 2)) * 1.06
+
+
+@pytest.mark.slow
+def test_an_example_out_of_order_follows_no_label(x64):
+    X, y = correlated(200)
+    learner = jaxmkl.MKL(jaxmkl.models.FeatureModels(jaxmkl.Gaussian(1.0), OGD(0.1)), Stack())
+    state = begin(learner, num_inputs=1, dtype=np.dtype("float64"))
+    state, _ = jaxmkl.run(learner, state, X, y)
+    other = state.replace(aggregate=state.aggregate._replace(last=state.aggregate.last + 3.0))
+    apart = [abilities.out_of_order(learner, each) for each in (state, other)]
+    said = [learner.predict(each, X[0]).value for each in (state, other, *apart)]
+    assert abs(said[0] - said[1]) > 0.5
+    assert said[2] == said[3]
 
 
 @pytest.mark.slow
