@@ -36,7 +36,7 @@ class LastTwo:
         self.begin(0)
 
     def is_due(self, examples: int) -> bool:
-        """Tell if enough examples or minutes have passed; always if there is no such limit."""
+        """True if enough examples or minutes have passed; always if there is no such limit."""
         if self._every is None and self._minutes is None:
             return True
         # a count that became too large begins again lower
@@ -93,7 +93,7 @@ class Checkpoints(LastTwo):
     whole. Give each its own path (``jaxmkl run --checkpoint`` refuses the second program).
 
     Raises:
-      ValueError: for examples that are no number of at least 1, or minutes below 0.
+      ValueError: if ``examples`` is not a number of at least 1, or ``minutes`` is below 0.
 
     A program that is killed, started again, and skips the rows that it has seen ends as if nothing
     had happened, bit for bit:
@@ -116,10 +116,10 @@ class Checkpoints(LastTwo):
     """
 
     def offer(self, learner: Learner, state: PyTree, *, extra: Any = None) -> bool:
-        """Write a checkpoint if one is due, as :func:`jaxmkl.save` does; tell if one was.
+        """Write a checkpoint if one is due, as :func:`jaxmkl.save` does; return whether it was.
 
         Args:
-          learner, state: as they are now; of many runs, the longest counts.
+          learner, state: the present ones; if the state is of many runs, the longest counts.
           extra: a JSON value to be kept beside them: numbers, text, lists and dicts.
         """
         examples = int(np.max(state.round))
