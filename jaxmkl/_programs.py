@@ -121,13 +121,13 @@ def num_maps() -> int:
 
 
 def keep_programs(memory_maps: int) -> int:
-    """Bound the programs that this library keeps compiled in this process; return the former bound.
+    """Bound the compiled programs that this library keeps in this process; return the old bound.
 
     Beyond the bound, the programs whose last call is longest ago are dropped, and compiled again
-    when they are called. The default is 8,192 of the 65,530 memory maps that Linux gives a process:
-    the run of a default :func:`jaxmkl.expert_mkl` takes 1,900, that of :func:`jaxmkl.raker` 130;
-    on other systems each program counts as 1,000. Programs that you compile yourself, by a
-    ``jax.jit`` around anything of this library, are not affected.
+    when they are called. The default is 8,192 of the 65,530 memory maps that Linux gives a
+    process: the run of a default :func:`jaxmkl.expert_mkl` takes 1,900, that of
+    :func:`jaxmkl.raker` 130; on other systems each program counts as 1,000. Programs that you
+    compile yourself, by a ``jax.jit`` around anything of this library, are not affected.
 
     Args:
       memory_maps: the bound, for the process; 0 keeps only the program called last.

@@ -125,7 +125,7 @@ class Aligned(Algorithm):
     def encode_own(
         self, state: AlignedState, X: jax.Array, keys: jax.Array
     ) -> tuple[PyTree, PyTree]:
-        """Codes of the models, and of pairs with the first examples while alignment is measured."""
+        """Codes of the models, and of pairs with the first examples while these are counted."""
         counted = state.round < self.num_aligned
         pairs = state.pairs._replace(used=jnp.where(counted, state.pairs.used, 0))
         codes = self.models.encode(state.models, X, state.round, keys)

@@ -137,8 +137,8 @@ class MultiTaskAux(NamedTuple):
     offer: Offer
     """The change that the example makes to the dictionary."""
     met: Met
-    """The E Gaussians, after the restarts that the change implies, with the predictions of the sum,
-    of the task alone, and of all as one."""
+    """The E Gaussians, after the restarts that the change implies, with the predictions of the
+    sum, of the task alone, and of all as one."""
 
 
 @pytree.dataclass
@@ -334,8 +334,8 @@ class MultiTask(Algorithm):
     ) -> tuple[jax.Array, jax.Array]:
         """Gaussians (E, D, D + C) after their examples, and which of them changed (E,).
 
-        ``y``, ``learns`` and ``shrunk`` (whether covariances shrink) are numbers, or (E, 1) if each
-        Gaussian has an example of its own. With ``overall`` the first one is that of all tasks.
+        ``y``, ``learns`` and ``shrunk`` (whether covariances shrink) are numbers, or (E, 1) if
+        each Gaussian has an example of its own. With ``overall`` the first is that of all tasks.
         """
         noise, inertia = (jnp.asarray(v, y.dtype) for v in (self.noise, self.inertia))
         spread = of.spread[:, None]

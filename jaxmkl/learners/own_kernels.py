@@ -1,7 +1,7 @@
 """OKL-GD: kernel online gradient descent that adapts the kernel of each new centre.
 
-Every centre keeps the kernel it was added with, f(x) = Σ_j w_j k_{θ_j}(v_j, x). With the loss L and
-L' = L'(f(x), y), a round on an example (x, y) is, if L' ≠ 0 (hinge: if y f(x) < 1):
+Every centre keeps the kernel it was added with, f(x) = Σ_j w_j k_{θ_j}(v_j, x). With the loss L
+and L' = L'(f(x), y), a round on an example (x, y) is, if L' ≠ 0 (hinge: if y f(x) < 1):
 
     θ <- clip(θ - ρ_t L' w_n ∂k_{θ_n}(v_n, x)/∂θ_n)       n the newest centre
     (x, -η L', θ) becomes a centre; if there are M centres, the oldest is removed

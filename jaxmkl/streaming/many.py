@@ -237,7 +237,7 @@ def run_fleet(
     With one learner for each customer, sensor or machine, M states of the same learner advance
     together, and each sees only its own examples. Each result equals :func:`jaxmkl.run` of that
     state and stream as closely as runs of two block sizes do. To continue the streams, call it
-    again with the states it returned; :func:`jaxmkl.save` and :func:`jaxmkl.load` take all at once.
+    again with the states it returned; :func:`jaxmkl.save` and :func:`jaxmkl.load` take them all.
 
     On a CPU they advance in groups and segments, as in :func:`jaxmkl.run_many`: another length
     compiles nothing if it is above 64 rows, or has the same next power of two; nor does another

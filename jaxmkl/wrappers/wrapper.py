@@ -1,4 +1,4 @@
-"""The base of all wrappers: a learner that forwards what it does not change to an inner learner."""
+"""The base of all wrappers: learners that forward what they do not change to an inner learner."""
 
 from collections.abc import Callable, Iterator
 from functools import wraps
