@@ -63,10 +63,10 @@ def learned(job: Job, datasets: tuple[str, ...]) -> None:
 def rows_of(job: Job, stream: Stream, name: str) -> list[Row]:
     """Return the rows of a learner; expert_mkl standardises what is not scaled by the stream."""
     if name == "oks_sil":
-        made, scores = runs.played(job, stream, name)
+        made, scores = runs.run_tuned(job, stream, name)
         return scores.rows("oks", stream.name, made)
     scaled = runs.SCALED["symmetric"] in stream.name
     scaler = None if scaled else jaxmkl.wrappers.RunningMoments()
     made = candidate(name, name, "classification", job.options.settings, scaler=scaler)
-    played = evaluate(made.learner, stream, job.seeds, permute=True)
-    return played.rows("oks", stream.name, made)
+    found = evaluate(made.learner, stream, job.seeds, permute=True)
+    return found.rows("oks", stream.name, made)
