@@ -41,7 +41,7 @@ import sklearn.datasets
 import jaxmkl
 from jaxmkl.evaluate import Candidate, Row
 
-from ..evaluate import Played, keys_of, program, timed
+from ..evaluate import Measured, keys_of, program, timed
 from ..papers.paper import Job
 
 ROUNDS = 2000
@@ -232,7 +232,7 @@ def bandits(job: Job) -> None:
                 regret = np.asarray(regret, np.float64)
                 late = regret[:, -(regret.shape[1] // 4) :].mean(axis=1)
                 figures = {"regret": regret.sum(axis=1), "late_regret": late}
-                of_strategy = Played(figures, seconds / job.seeds)
+                of_strategy = Measured(figures, seconds / job.seeds)
                 found += of_strategy.rows("decisions", name, made)
     notes = [
         f"{ROUNDS} rounds (digits: every image once); late regret: a round of the last quarter",

@@ -78,7 +78,7 @@ def test_a_bad_row_ends_a_run_as_an_interrupt_does(cell, reason, flowers, tmp_pa
 
 
 def test_a_run_without_a_checkpoint_says_where_to_go_on(flowers, tmp_path, capsys):
-    """And before the first block is full, all rows are played up to the bad one."""
+    """And before the first block is full, all rows are run up to the bad one."""
     model = tmp_path / "model"
     line = [
         "run",
@@ -162,7 +162,7 @@ def test_a_chunk_of_bad_rows_alone(flowers, tmp_path):
     assert (content["num_rows"], len(content["bad_rows"]), model.rows) == (536, 64, 536)
 
 
-# --- rows that were played, and changed since ----------------------------------------------------
+# --- rows that were run, and changed since -------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["a", "kind", "row"])
@@ -291,7 +291,7 @@ def spoilt(path, lines=LINES, packed=True):
 
 
 def test_predict_skips_rows_that_cannot_be_read(tmp_path, monkeypatch, capsys):
-    """Those of cells and those of lines, from a file, packed, and through a pipe."""
+    """Bad cells and bad lines, from a file, compressed, and through a pipe."""
     monkeypatch.setattr(_pipeline, "AT_ONCE", 4)  # all four rows of some chunks are bad
     lines = [f"{i % 5}.5,{'st'[i % 2]},{i % 3}" for i in range(40)]
     clean = tmp_path / "clean.csv"
@@ -356,7 +356,7 @@ def test_lines_that_are_no_rows_are_skipped_and_counted(flowers, tmp_path, monke
     assert main([*command(clean, tmp_path / "clean"), *ONE]) == 0
     for row, other in zip(content["rows"], outcome(tmp_path / "clean")[0]["rows"], strict=True):
         assert row["mean"] == pytest.approx(other["mean"], rel=1e-3, abs=1e-4)
-    # one fewer, through a pipe: all whole blocks before the fourth are played
+    # one fewer, through a pipe: all whole blocks before the fourth are run
     packed = flowers.read_bytes()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(packed)))
     capsys.readouterr()

@@ -48,7 +48,7 @@ def amid(monkeypatch, number, act):
 
 
 class Left:
-    """What is raised where this is deleted is printed, and forgotten."""
+    """An error raised where this is deleted is printed, and forgotten."""
 
     def __init__(self, act):
         self.act = act
@@ -233,7 +233,7 @@ def test_an_interrupt_amid_a_file_leaves_nothing_beside_it(
 
 @pytest.mark.endless
 def test_interrupts_at_every_moment_of_a_start(tmp_path):
-    """A run is never played to its end, from the first of its moments to the last."""
+    """A run never reaches its end, from the first of its moments to the last."""
     made(tmp_path / "long.svm", 300_000, 5, 5_000)
     for i in range(60):
         with started(["run", str(tmp_path / "long.svm"), "--learner", "raker"]) as process:
@@ -252,7 +252,7 @@ def test_interrupted_at_random_moments(number, most, tmp_path):
     draws, came = random.Random(0), 0
 
     def ended(folder, seconds=None):
-        """Whether the run came to its end, uninterrupted."""
+        """True if the run came to its end, uninterrupted."""
         kept = ["--checkpoint", str(folder / "kept")]
         with started([*command(tmp_path / "long.svm", folder), *SMALL, *kept]) as process:
             try:

@@ -1,4 +1,4 @@
-"""What every learner of the registry must keep, whatever it is made of."""
+"""The contract that every learner of the registry must keep, whatever its parts."""
 
 import dataclasses
 import functools
@@ -54,7 +54,7 @@ def sketch_of_a_sum():
 
 
 def least_squares():
-    """Of a period that ends amid the blocks of a check."""
+    """A learner whose period ends within the blocks of a check."""
     bank = models.FeatureModels(jaxmkl.Gaussian((0.5, 2.0)), updates.RLS(0.1, 0.99, period=8))
     return jaxmkl.MKL(bank, query=query.Random(0.8))
 
@@ -194,7 +194,7 @@ OF_KINDS = [
     pytest.param(name, marks=pytest.mark.slow if name in KINDS else pytest.mark.endless)
     for name in LEARNERS
 ]
-# which play many seeds at once: one of each kind of state
+# which run many seeds at once: one of each kind of state
 TOGETHER = {"amkl_aks", "spa", "oks_sil", "multitask"}
 
 
@@ -362,7 +362,7 @@ MARKS += [pytest.mark.endless] * (len(crossings.CROSSINGS) - NUM_LONG)
     ],
 )
 def test_every_pair_of_parts_keeps_the_contract(chosen):
-    """One seed at a time: the registry's learners play many together, of most parts."""
+    """One seed at a time: the registry's learners run many together, of most parts."""
     check_learner(crossings.made(chosen), block_sizes=(16,), checkpoint=False)
     jax.clear_caches()
 

@@ -67,7 +67,7 @@ def ridge_regression(frequencies, X, y, points):
 
 @jax.jit
 def values(learner, state, points):
-    """Of all models at the points: (E, n)."""
+    """Values of all models at the points (E, n)."""
 
     def one(x):
         code = jax.tree.map(lambda leaf: leaf[0], learner.encode(state, x[None]))

@@ -140,7 +140,7 @@ def test_a_disagreement_by_a_loss_of_classes_is_refused():
 
 
 def test_a_relative_tolerance_is_in_units_of_the_labels_variance(x64):
-    """Of those that were learned; before two of them every label is asked for."""
+    """The variance of the labels learned; before two of them every label is asked for."""
     query, labels = Disagreement(0.1, np.inf, relative=True), [3.0, 5.0, -40.0, 5.0]
     state, learned = query.init(jnp.float64), []
     assert asked(query, 0.0, state=state)
@@ -426,7 +426,7 @@ def test_a_rate_is_kept_whatever_the_scores(kind, rate, classes):
 
 
 def test_scores_of_a_rate(x64):
-    """Of classes what the models disagree by against the margin; of numbers against the past."""
+    """For classes, disagreement against the margin; for numbers, against the past."""
     f, p = [0.5, -0.1, 0.3], [0.2, 0.3, 0.5]
     mean = np.dot(p, f)
     d = np.dot(p, (np.array(f) - mean) ** 2)

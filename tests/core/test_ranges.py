@@ -71,7 +71,7 @@ def test_logarithms_and_logits(x64):
 
 
 def test_back_again(x64):
-    """Of banks of all kinds, learners of their own kind, wrappers and what is from outside."""
+    """Banks of all kinds, learners of their own kind, wrappers and classes from outside."""
     names = "amkl_aks", "spa", "projectron", "oks_sil", "oks", "multitask"
     learners = [jaxmkl.LEARNERS[name]() for name in names]
     inner = jaxmkl.scaled(jaxmkl.expert_mkl(num_outputs=2), wrappers.RunningMoments(5.0))

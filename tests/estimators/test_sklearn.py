@@ -229,7 +229,7 @@ def test_rows_that_are_sorted_are_shuffled():
 
 @pytest.mark.parametrize("counts", [(6, 6), (3, 9), (3, 3, 3), (2, 2, 5)])
 def test_what_is_sorted_is_hardly_chance(counts):
-    """Of all orders of few labels, fewer than one in a thousand is taken for sorted."""
+    """Among all orders of few labels, fewer than one in a thousand is taken for sorted."""
     orders = multiset_permutations(np.repeat(np.arange(len(counts)), counts))
     assert np.mean([_sorted_by_class(np.array(order)) for order in orders]) < 1e-3
     many = np.repeat(np.arange(len(counts)), 10 * np.array(counts))
@@ -437,7 +437,7 @@ def played_by_river(river, examples, y):
 
 
 class AsRiver:
-    """What river's wrapper of a classifier does, one example at a time."""
+    """The same as river's wrapper of a classifier, one example at a time."""
 
     def __init__(self, estimator, classes):
         self.estimator, self.classes = estimator, classes

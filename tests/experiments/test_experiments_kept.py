@@ -1,4 +1,4 @@
-"""What the experiments offered before the core became lean is still there, by its name."""
+"""Options, parts and tables of the experiments before the core became lean are still there."""
 
 import argparse
 import ast

@@ -130,7 +130,7 @@ def test_sentiment_is_the_first_terms_at_length_1(folder, monkeypatch):
 
 
 def test_tasks_of_digits_and_of_occupations(folder):
-    """What one digit's task affirms, another's denies; an occupation is no input of its task."""
+    """One digit's task affirms what another's denies; an occupation is no input of its task."""
     stream = multitask.stream_of(job_of(folder), "digits")
     task, X, y = stream.X[:, 0], stream.X[:, 1:], stream.y
     assert (y[:1797] == 1).all()

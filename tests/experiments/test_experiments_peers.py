@@ -1,4 +1,4 @@
-"""What stands beside the library's own rows: batch models, others' strategies, others' data."""
+"""Rows beside the library's own: batch models, others' strategies, others' data."""
 
 import math
 import sys

@@ -257,7 +257,7 @@ def test_blocks_are_encoded_as_they_are_called(x64):
 
 @pytest.mark.parametrize(("dtype", "error"), [(np.float32, 3e-7), (np.float64, 1e-12)])
 def test_sines_of_turns_are_those_of_numpy(dtype, error, x64):
-    """Of phases of any size, to rounding of the phase as it is given; slopes too."""
+    """For phases of any size, to rounding of the given phase; slopes too."""
     drawn = np.random.default_rng(0).normal(size=1000)
     t = np.concatenate([drawn, 1e3 * drawn, np.arange(-8, 9) / 8]).astype(dtype)
     near = t.astype(np.float64) % 1.0  # exact

@@ -93,7 +93,7 @@ def draws(state, num_rounds, samples):
 
 
 class Expected(NamedTuple):
-    """What the oracle did; all but predictions and what it did (T,) is of before each round."""
+    """The oracle's record; all but predictions and its actions (T,) are from before each round."""
 
     prediction: np.ndarray
     did: np.ndarray
@@ -191,7 +191,7 @@ def test_places_are_drawn_as_the_oracle_draws_them(values, exponents, x64):
 
 
 def test_rotations_project_as_the_pseudoinverse_does():
-    """Of points that are distinct, close, or the same; close to NumPy's in double precision."""
+    """For points that are distinct, close, or the same; close to NumPy's in double precision."""
     draws, cutoff = np.random.default_rng(0), 1e-5
     Z = draws.normal(size=(300, 4, 3)) / 10.0 ** draws.uniform(0, 2, size=(300, 1, 1))
     Z[::3, 1] = Z[::3, 0]

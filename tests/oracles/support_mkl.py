@@ -108,7 +108,7 @@ def shrinking_factor(d: float, mu: float, damage: float, errors: int) -> float:
 
 
 class Wish(NamedTuple):
-    """What a rule would add: its coefficient, and rho, its own probability to be added."""
+    """The support that a rule would add: its coefficient, and rho, its own probability."""
 
     coefficient: float
     rho: float = 1.0
@@ -206,7 +206,7 @@ class SupportMKL:
 
     @property
     def places(self) -> list[list[tuple[int, float]]]:
-        """Of each kernel, by place: the round the entry came in and its coefficient."""
+        """For each kernel, by place: the round that added the entry, and its coefficient."""
         return [[(e.t, e.coefficient) for e in one.entries] for one in self.expansions]
 
     @property
@@ -285,7 +285,7 @@ class SupportMKL:
         return float(one.kernel(x, x)) if self.normalized_step else 1.0
 
     def wish(self, one: Expansion, x: Array, y: float, f: float) -> Wish | None:
-        """What the rule would add after the prediction f; None if it does not want to learn."""
+        """The support that the rule would add after the prediction f; None if it learns nothing."""
         if self.rule == "perceptron":
             return Wish(y) if y * f <= 0 else None
         if self.rule == "ogd" and self.loss == "squared":

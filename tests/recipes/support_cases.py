@@ -310,7 +310,7 @@ def held(state, X):
 
 
 class Expected(NamedTuple):
-    """What the oracle did: of each round, and at the end."""
+    """The oracle's results: of each round, and at the end."""
 
     prediction: np.ndarray
     weights: np.ndarray

@@ -1,4 +1,4 @@
-"""What compiles: nothing for another length or number of streams, of whichever recipe."""
+"""Compilations: none for another length or number of streams, with any recipe."""
 
 import logging
 
@@ -69,7 +69,7 @@ def played():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", long(QUICKER, NAMES))
 def test_another_length_of_a_stream_compiles_nothing(name, played, compiled):
-    """Of one whose labels are late, too; by chunks, and where it is gone on with."""
+    """With late labels, too; by chunks, and where a run is continued."""
     learner, start, X, y = played(name)
 
     def run(n, **options):

@@ -151,7 +151,7 @@ def test_streams_may_be_cut_anywhere(cuts):
 
 @pytest.mark.slow
 def test_groups_change_nothing(monkeypatch):
-    """Of a size that need not divide the number of streams."""
+    """Groups of a size that need not divide the number of streams."""
     module = importlib.import_module("jaxmkl.streaming.many")
     X, y = data()
     together = fleet(RAKER, begin(RAKER), X, y, lengths=RAGGED)

@@ -117,7 +117,7 @@ def test_states_are_made_in_the_dtype_of_the_data(given, x64, made):
 
 
 def chunked(cuts, learner=REGRESSION, X=None, y=None):
-    """What a stream yields when it is cut at these places."""
+    """The outputs of a stream that is cut at these places."""
     X, y = data()[0] if X is None else X, data()[1] if y is None else y
     edges = [0, *cuts, len(X)]
     chunks = ((X[a:b], y[a:b]) for a, b in itertools.pairwise(edges))

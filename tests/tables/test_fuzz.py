@@ -97,7 +97,7 @@ NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|[-+]?[\d.]*,\d+|.*%"
 
 
 def check_numbers(data, frame):
-    """What was taken for a number in text is one by its letters, all of them ASCII."""
+    """Text that was taken for a number is one by its letters, all of them ASCII."""
     for kind in data.columns.kinds:
         if isinstance(kind, _kinds.Number) and frame[kind.name].dtype == pl.String:
             for cell in frame[kind.name]:

@@ -31,7 +31,7 @@ def standardized_by_prefix(X):
 
 
 def scaled_alone(scaler, state, X):
-    """What a scaler does by itself."""
+    """The outputs of a scaler by itself."""
 
     def body(state, x):
         z, change = scaler.predict(state, x)
