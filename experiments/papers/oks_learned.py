@@ -11,7 +11,7 @@ from ..evaluate import Stream, candidate, evaluate
 from . import oks_runs as runs
 from .paper import Job
 
-PLAYED = ("oks_sil", "expert_mkl")
+ALGORITHMS = ("oks_sil", "expert_mkl")
 MOST_ROWS, MOST_SEEDS = 10_000, 5
 WAYS = (None, "symmetric")  # how features are scaled
 
@@ -44,7 +44,7 @@ def some_rows(stream: Stream) -> Stream:
 
 def learned(job: Job, datasets: tuple[str, ...]) -> None:
     """Show OKS-SIL and expert_mkl on the same orders, features as they are and on [-1, 1]."""
-    datasets, names = job.among("learned", datasets, PLAYED)
+    datasets, names = job.among("learned", datasets, ALGORITHMS)
     few = dataclasses.replace(job, seeds=min(job.seeds, MOST_SEEDS), results={})
     pairs = [(dataset, how) for dataset in datasets for how in WAYS]
     found: list[Row] = []

@@ -166,7 +166,7 @@ def test_a_chunk_of_bad_rows_alone(flowers, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["a", "kind", "row"])
-def test_rows_that_were_played_must_not_change(name, flowers, tmp_path, monkeypatch, capsys):
+def test_rows_that_were_run_must_not_change(name, flowers, tmp_path, monkeypatch, capsys):
     """Though columns are decided as before; rows that come later may."""
     parts = [*command(flowers, tmp_path / "parts"), *ONE, "--checkpoint", str(tmp_path / "kept")]
     with monkeypatch.context() as patched:
@@ -281,12 +281,12 @@ def test_rows_before_the_end_of_what_can_be_read(end, tmp_path):
 LINES = {130: "1,2\n", 250: "1,2,3,4,5,6,7,8,9\n", 300: "é,1,2,3,4\n", 301: "1\n"}
 
 
-def spoilt(path, lines=LINES, packed=True):
+def spoilt(path, lines=LINES, compressed=True):
     """Replace rows, counted from 1, by lines that are none; return the text of the others."""
     rows = path.read_text().splitlines(keepends=True)
     good = "".join(row for i, row in enumerate(rows) if i not in lines)
     text = "".join(lines.get(i, row) for i, row in enumerate(rows)).encode("latin1")
-    path.write_bytes(gzip.compress(text) if packed else text)
+    path.write_bytes(gzip.compress(text) if compressed else text)
     return good
 
 
@@ -357,8 +357,8 @@ def test_lines_that_are_no_rows_are_skipped_and_counted(flowers, tmp_path, monke
     for row, other in zip(content["rows"], outcome(tmp_path / "clean")[0]["rows"], strict=True):
         assert row["mean"] == pytest.approx(other["mean"], rel=1e-3, abs=1e-4)
     # one fewer, through a pipe: all whole blocks before the fourth are run
-    packed = flowers.read_bytes()
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(packed)))
+    compressed = flowers.read_bytes()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(compressed)))
     capsys.readouterr()
     assert main([*command("-", tmp_path / "pipe"), *ONE, "--bad-rows", "3"]) == 2
     last = capsys.readouterr().err.splitlines()[-1]
@@ -369,7 +369,7 @@ def test_lines_that_are_no_rows_are_skipped_and_counted(flowers, tmp_path, monke
 
 def test_a_line_that_is_no_row_ends_a_run(flowers, tmp_path, capsys):
     """Not at the end of the chunk before it: at its own row, here before the first block ends."""
-    spoilt(flowers, {100: "1,2\n"}, packed=False)
+    spoilt(flowers, {100: "1,2\n"}, compressed=False)
     assert main([*command(flowers, tmp_path / "out"), *ONE]) == 2
     content, said, model = outcome(tmp_path / "out")
     assert (content["num_rows"], model.rows, said.count("\n")) == (99, 99, 100)

@@ -1,4 +1,4 @@
-"""Interrupts of the command: each is heard at any moment, and loses nothing."""
+"""Interrupts of the command: each is noticed at any moment, and loses nothing."""
 
 import gc
 import os
@@ -21,7 +21,7 @@ SMALL = ["--learner", "raker", "--seeds", "1", "--delay", "0"]
 
 @pytest.fixture(autouse=True)
 def supervised():
-    """Signals are heard: what is begun in the background ignores them."""
+    """Signals are noticed: what is begun in the background ignores them."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -29,7 +29,7 @@ def supervised():
 
 
 def send(number=signal.SIGINT):
-    """Send this process a signal; the main thread has heard it when this returns."""
+    """Send this process a signal; the main thread has received it when this returns."""
     os.kill(os.getpid(), number)
     time.sleep(0.3)
 

@@ -186,7 +186,7 @@ def _mark(name):
     return pytest.mark.slow if name in LONG or name in OTHERS else pytest.mark.endless
 
 
-PLAYED = [pytest.param(name, marks=_mark(name)) for name in LEARNERS]
+ENTRIES = [pytest.param(name, marks=_mark(name)) for name in LEARNERS]
 # whose derivatives are looked at with the long tests: one of each kind. Those on features and
 # with supports are compared with differences beside their recipes.
 KINDS = {"oks_sil", "multitask", "scaled targets"}
@@ -198,7 +198,7 @@ OF_KINDS = [
 TOGETHER = {"amkl_aks", "spa", "oks_sil", "multitask"}
 
 
-@pytest.fixture(scope="module", params=PLAYED)
+@pytest.fixture(scope="module", params=ENTRIES)
 def name(request):
     """Every learner in turn, with all tests of one after the other: they share what they run."""
     yield request.param
@@ -280,13 +280,13 @@ def test_keeps_the_contract(name):
     sizes = (16,) if is_long else (16, 7)
     check_learner(learner, examples=(X, y), block_sizes=sizes)
 
-    def played(X, y):
+    def outcome(X, y):
         return jaxmkl.run(learner, learner.init(jax.random.key(0), NUM_INPUTS, X.dtype), X, y)
 
     for dtype in (np.float32, np.float64):
         double = jax.enable_x64(dtype is np.float64)
         with double, jax.numpy_dtype_promotion("strict"):
-            jax.eval_shape(played, np.asarray(X, dtype), np.asarray(y, dtype))
+            jax.eval_shape(outcome, np.asarray(X, dtype), np.asarray(y, dtype))
 
 
 def test_learner_is_differentiable(kind):

@@ -63,14 +63,14 @@ LEARNERS = {
 }
 
 
-def test_every_wrapper_is_played():
-    played = {type(layer) for make in LEARNERS.values() for layer in layers(make())}
+def test_every_wrapper_is_run():
+    outcome = {type(layer) for make in LEARNERS.values() for layer in layers(make())}
     known = {
         type_ for _, type_ in inspect.getmembers(wrappers, inspect.isclass)
         if issubclass(type_, wrappers.Wrapper)
     }  # fmt: skip
     known -= {wrappers.Wrapper, wrappers.OnBlocks, wrappers.OneByOne}
-    assert known <= played
+    assert known <= outcome
 
 
 def recorded(output):

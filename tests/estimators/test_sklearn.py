@@ -427,7 +427,7 @@ def test_columns_of_frames_have_names(numbers, package):
         found.predict(frame[[f"c{i}" for i in range(9, -1, -1)]])
 
 
-def played_by_river(river, examples, y):
+def run_by_river(river, examples, y):
     """Labels predicted one by one, each before it is learned."""
     predictions = []
     for x, label in zip(examples, y, strict=True):
@@ -466,7 +466,7 @@ def test_one_by_one_as_in_a_stream(classes):
     _, outputs = jaxmkl.run(found.learner_, state, X, y)
     wanted = np.asarray(outputs.prediction).argmax(axis=1)
     for river in rivers:
-        predictions = played_by_river(river, examples, y.tolist())
+        predictions = run_by_river(river, examples, y.tolist())
         np.testing.assert_array_equal(predictions[1:], wanted[1:])
 
 

@@ -220,8 +220,8 @@ def test_learned_kernels_stand_beside_a_moving_width(data_folder, tmp_path, monk
     assert {r["printed"] for r in rows} == {None}
     for name in names:
         some = [r for r in rows if r["dataset"] == name]
-        assert {r["algorithm"] for r in some} == set(oks_learned.PLAYED)
-        assert all(0 < value(some, one, "mistake_rate") < 0.5 for one in oks_learned.PLAYED)
+        assert {r["algorithm"] for r in some} == set(oks_learned.ALGORITHMS)
+        assert all(0 < value(some, one, "mistake_rate") < 0.5 for one in oks_learned.ALGORITHMS)
         scaler = {"scaler" in r["parameters"] for r in some if r["algorithm"] == "expert_mkl"}
         assert scaler == {"(scaled)" not in name}
     stream = oks_runs.stream_of(job_of(data_folder), "german")

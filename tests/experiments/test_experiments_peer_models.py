@@ -216,13 +216,13 @@ def test_peers_and_ours_in_one_table_and_picture(packages, tmp_path, monkeypatch
         assert f">{text}</text>" in picture
 
 
-def test_a_part_of_the_peers_is_played_alone(monkeypatch, capsys):
-    played = []
+def test_a_part_of_the_peers_is_run_alone(monkeypatch, capsys):
+    calls = []
     monkeypatch.setattr(peers, "streams", lambda *given: [])
-    monkeypatch.setattr(peers, "of_errors", lambda *given: played.append("errors"))
-    monkeypatch.setattr(peers, "densities", lambda given: played.append("densities") or ([], ()))
+    monkeypatch.setattr(peers, "of_errors", lambda *given: calls.append("errors"))
+    monkeypatch.setattr(peers, "densities", lambda given: calls.append("densities") or ([], ()))
     assert main(["bench", "--peers", "--parts", "densities"]) == 0
-    assert played == ["densities"]
+    assert calls == ["densities"]
     assert main(["bench", "--peers", "--parts", "speed"]) == 2
     assert "unknown part 'speed'; there are: errors, densities" in capsys.readouterr().err
 

@@ -1,6 +1,6 @@
 """Kernels in sums, products, multiples, dictionaries, on columns and in models.
 
-Every kernel of the library is played, and two as a user would write them: one that is periodic,
+Every kernel of the library is tested, and two as a user would write them: one that is periodic,
 one on some columns.
 """
 

@@ -142,11 +142,11 @@ def check(case, X, y, at_least, **changes):
     assert np.abs(theta / theta[0] - 1).max() > 0.02, "the kernel moved"
 
 
-PLAYED = "one width", "sketches", "a width for each input", "two Gaussians, squared"
+QUICK = "one width", "sketches", "a width for each input", "two Gaussians, squared"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", long(PLAYED, CASES))
+@pytest.mark.parametrize("name", long(QUICK, CASES))
 def test_agrees_with_the_oracle(name, x64):
     check(CASES[name], *stream(), at_least=25)
 

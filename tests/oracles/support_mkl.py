@@ -156,7 +156,7 @@ class SupportMKL:
       discount_sampled: whether the weight of a kernel with u >= p is left as it is.
       h: the label is asked for with probability h / (h + |prediction|).
       threshold_of_weights: None for all kernels active; else adaptive kernel selection (Hong
-        and Chae): after each label some are drawn who speak until the next one, with weights
+        and Chae): after each label some are drawn that are active until the next one, with weights
         renormalised, one by its weight and each other one with probability K / P, K the number of
         weights above this share of the largest.
     """
@@ -220,7 +220,7 @@ class SupportMKL:
         """One round.
 
         The numbers u (P,) decide who is sampled, v (P,) which place is emptied at random, q
-        whether the label is asked for, s (2, P) who speaks after it: the first row, by the
+        whether the label is asked for, s (2, P) which are active after it: the first row, by the
         Gumbel trick, which one is drawn by its weight, the second which others.
         """
         x, y = np.asarray(x, np.float64), float(y)
@@ -285,7 +285,7 @@ class SupportMKL:
         return float(one.kernel(x, x)) if self.normalized_step else 1.0
 
     def wish(self, one: Expansion, x: Array, y: float, f: float) -> Wish | None:
-        """The support that the rule would add after the prediction f; None if it learns nothing."""
+        """The support that the rule would add after the prediction f; None if it adds none."""
         if self.rule == "perceptron":
             return Wish(y) if y * f <= 0 else None
         if self.rule == "ogd" and self.loss == "squared":

@@ -55,7 +55,7 @@ def compiled(caplog):
 
 
 @pytest.fixture
-def played():
+def outcome():
     """A learner of a name, its state, and its stream."""
 
     def made(name):
@@ -68,9 +68,9 @@ def played():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", long(QUICKER, NAMES))
-def test_another_length_of_a_stream_compiles_nothing(name, played, compiled):
+def test_another_length_of_a_stream_compiles_nothing(name, outcome, compiled):
     """With late labels, too; by chunks, and where a run is continued."""
-    learner, start, X, y = played(name)
+    learner, start, X, y = outcome(name)
 
     def run(n, **options):
         return jaxmkl.run(learner, start, X[:n], y[:n], **options)
@@ -97,9 +97,9 @@ def test_another_length_of_a_stream_compiles_nothing(name, played, compiled):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", long(QUICKER, NAMES))
-def test_another_number_of_streams_compiles_nothing(name, played, compiled):
+def test_another_number_of_streams_compiles_nothing(name, outcome, compiled):
     """Up to a power of two; of seeds, and of the members of a fleet."""
-    learner, start, X, y = played(name)
+    learner, start, X, y = outcome(name)
     all_keys = jax.random.split(jax.random.key(1), 4)
     keys = {n: all_keys[:n] for n in (2, 3, 4)}
     states = {n: stacked(*[start] * n) for n in keys}
@@ -121,8 +121,8 @@ def test_another_number_of_streams_compiles_nothing(name, played, compiled):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", long(QUICKER, NAMES))
-def test_calls_one_by_one_compile_once(name, played, compiled):
-    learner, start, X, y = played(name)
+def test_calls_one_by_one_compile_once(name, outcome, compiled):
+    learner, start, X, y = outcome(name)
 
     def calls(state, i):
         ready, asked = learner.ask(state, X[i])
