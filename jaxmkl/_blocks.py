@@ -41,7 +41,7 @@ def common_period(parts: Iterable[Any]) -> int | None:
     return math.gcd(*periods) if periods else None
 
 
-# sums of products, with factors as they are: GPUs and TPUs would round them
+# sums of products whose factors are not rounded, as GPUs and TPUs would do
 einsum = partial(jnp.einsum, precision=jax.lax.Precision.HIGHEST)
 
 

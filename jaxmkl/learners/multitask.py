@@ -94,7 +94,7 @@ class MultiTaskState(State):
     """log p of the sum, of each task alone and of all as one, the largest 0, (3,); without a
     mixture (1,)."""
     stale: jax.Array
-    """Which of the Gaussians stand for N(0, I), as a restart left them (G,)."""
+    """True for each Gaussian that counts as N(0, I) since a restart (G,)."""
 
     @property
     def roots(self) -> jax.Array:

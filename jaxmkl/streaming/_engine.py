@@ -63,7 +63,7 @@ def plan_of(
     A delay longer than the stream is shortened, as later rounds do not matter.
 
     Raises:
-      ValueError: for a block size below 1, a negative delay, or a ``record`` that is no function.
+      ValueError: for a block size below 1, a negative delay, or a ``record`` that is not callable.
     """
     size = learner.preferred_block_size if block_size is None else block_size
     good = isinstance(size, int | np.integer) and size >= 1

@@ -172,7 +172,7 @@ class Errors(NamedTuple):
     labels_squared: Any = 0.0
 
     def after(self, losses: np.ndarray, y: np.ndarray) -> "Errors":
-        """The sums after rows with losses (n,) and labels (n,) or (n, K); NaN is no label.
+        """The sums after rows with losses (n,) and labels (n,) or (n, K); NaN is not a label.
 
         >>> Errors().after(np.full(1500, 4.0), np.arange(1500.0) % 2).ratio  # variance .25
         16.0

@@ -1,4 +1,4 @@
-"""Checkpoints of a stream: written now and then, with the last two kept to continue from."""
+"""Checkpoints of a stream: written at intervals, with the last two kept to continue from."""
 
 import os
 import time
@@ -16,9 +16,9 @@ from jaxmkl.checkpoint import load_extra, save_beside
 
 
 class LastTwo:
-    """A file that is written now and then, with the one before it at ``path`` + ``.before``.
+    """A file that is written at intervals, with the one before it at ``path`` + ``.before``.
 
-    Each appears whole or not at all, whenever the process ends, and whatever else writes it.
+    Each file is whole or not there, whenever the process ends, and whatever else writes it.
     """
 
     def __init__(
@@ -45,13 +45,13 @@ class LastTwo:
         return by_count or (self._minutes is not None and minutes >= self._minutes)
 
     def write(self, examples: int, save: Callable[[str], None]) -> None:
-        """Have ``save`` write the file after so many examples, and keep the one before."""
+        """Have ``save`` write the file after ``examples`` examples, and keep the one before."""
         self._at = time.monotonic()  # after a failure, the next try comes later
         save(self.path)
         self.begin(examples)
 
     def begin(self, examples: int) -> None:
-        """Count from here on; the file was written after so many examples."""
+        """Count from here on; the file was written after ``examples`` examples."""
         self.stands_at, self._at = examples, time.monotonic()
 
     def read(self, load: Callable[[str], PyTree]) -> PyTree:
@@ -81,7 +81,7 @@ class LastTwo:
 
 
 class Checkpoints(LastTwo):
-    """Checkpoints of a learner amid a stream, the last two of which are kept.
+    """Checkpoints of a learner during a stream, the last two of which are kept.
 
     Args:
       path: the file of the last checkpoint, usually ``*.npz``; the one before it is beside it,

@@ -131,7 +131,7 @@ class Held(NamedTuple):
 
         Args:
           brought: whether it is brought to the host from any device.
-          in_chunks: whether it is brought there from CPUs, as a stream runs where its state is.
+          in_chunks: whether it is brought there from CPUs, as a stream runs on its state's device.
 
         Raises:
           ValueError: if entries are masked, or parts lie on devices of other processes.

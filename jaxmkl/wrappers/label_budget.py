@@ -128,7 +128,7 @@ def has_labels_left(state: PyTree) -> Array:
 
 
 def _charged(state: LabelBudgetState, number: Array) -> LabelBudgetState:
-    """The state after so many labels are asked for; a negative number refunds labels."""
+    """The state after ``number`` labels are asked for; a negative number refunds labels."""
     remaining, outstanding = state.remaining - number, state.outstanding + number
     return state.replace(remaining=remaining, outstanding=outstanding)
 

@@ -224,9 +224,9 @@ def _calibrated(own: Calibration, aux: ProbabilitiesAux, of: Array) -> Calibrati
     prior = (1.0 - FORGETTING) * jnp.eye(gradients.shape[1], dtype=dtype)
     curvatures = FORGETTING * own.curvatures + prior[None] + bends
     number = count_on(own.number)
-    believed = own.log_shares + jnp.sum(jnp.where(of[None], aux.log_shares, 0.0), axis=1)
+    log_weights = own.log_shares + jnp.sum(jnp.where(of[None], aux.log_shares, 0.0), axis=1)
     uniform = 1.0 / (number.astype(dtype) + 1.0)
-    shares = (1.0 - uniform) * jax.nn.softmax(believed) + uniform / len(believed)
+    shares = (1.0 - uniform) * jax.nn.softmax(log_weights) + uniform / len(log_weights)
     return Calibration(
         log_scale=own.log_scale - jnp.clip(step, -0.5, 0.5),
         curvature=curvature,
