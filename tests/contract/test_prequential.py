@@ -64,13 +64,13 @@ LEARNERS = {
 
 
 def test_every_wrapper_is_run():
-    outcome = {type(layer) for make in LEARNERS.values() for layer in layers(make())}
+    used = {type(layer) for make in LEARNERS.values() for layer in layers(make())}
     known = {
         type_ for _, type_ in inspect.getmembers(wrappers, inspect.isclass)
         if issubclass(type_, wrappers.Wrapper)
     }  # fmt: skip
     known -= {wrappers.Wrapper, wrappers.OnBlocks, wrappers.OneByOne}
-    assert known <= outcome
+    assert known <= used
 
 
 def recorded(output):

@@ -1,6 +1,6 @@
 """On a GPU or TPU that JAX finds: the results of the CPU beside it, and one kernel for a block.
 
-No machine without one can play them: ``pytest -m device tests/core/test_device.py``.
+No machine without one can run them: ``pytest -m device tests/core/test_device.py``.
 """
 
 import jax

@@ -277,12 +277,12 @@ def test_threads_do_not_wait_for_each_other():
     draw = jax.jit(jax.vmap(lambda key: features.init(key, kernels, 40)))
     first, together = jax.block_until_ready(draw(keys)), threading.Barrier(3)
 
-    def play():
+    def run_it():
         for _ in range(60):
             together.wait()
             jax.block_until_ready(draw(keys))
 
-    threads = [threading.Thread(target=play, daemon=True) for _ in range(3)]
+    threads = [threading.Thread(target=run_it, daemon=True) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:

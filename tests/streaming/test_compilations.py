@@ -112,10 +112,10 @@ def test_another_number_of_streams_compiles_nothing(name, outcome, compiled):
         return jaxmkl.run_fleet(learner, states[n], X_of, y_of, lengths=lengths)
 
     many(2, 130), fleet(2, 130)  # of a program for two, of which that for four may be made
-    for play in many, fleet:
-        play(4, 130)
+    for run_it in many, fleet:
+        run_it(4, 130)
         for n, T in ((4, 130), (3, 401), (4, 512), (2, 200)):
-            assert not compiled(play, n, T), (play, n, T)
+            assert not compiled(run_it, n, T), (run_it, n, T)
     assert not compiled(fleet, 3, 401, [401, 0, 17])
 
 

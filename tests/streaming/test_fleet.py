@@ -202,8 +202,8 @@ def test_labels_may_come_late():
 def test_inside_a_trace_bad_examples_are_counted():
     X, y = data()
     y[3, 5] = np.nan
-    play = jax.jit(lambda states, X, y: fleet(RAKER, states, X, y, lengths=jnp.array(RAGGED)))
-    states, outputs = play(begin(RAKER), X, y)
+    run_it = jax.jit(lambda states, X, y: fleet(RAKER, states, X, y, lengths=jnp.array(RAGGED)))
+    states, outputs = run_it(begin(RAKER), X, y)
     assert states.invalid.tolist() == [0, 0, 0, 1, 0]
     y[3, 5] = 0.0
     whole = fleet(RAKER, begin(RAKER), X, y, lengths=RAGGED)
