@@ -31,7 +31,7 @@ _MAPS = Path("/proc/self/maps")
 # compiled as usual. JAX 0.12 has no such option.
 _QUICKLY = {"xla_cpu_use_fusion_emitters": False}
 LARGE = 1400  # operations from which on a program takes seconds to compile
-_USUAL = 1000  # memory maps that a program counts as if the system does not report them
+_USUAL = 1000  # memory maps assumed for a program if the system does not report them
 
 
 class _Program(NamedTuple):

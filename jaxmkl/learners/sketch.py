@@ -209,7 +209,7 @@ def _coefficients(among: jax.Array, values: jax.Array) -> jax.Array:
 
 
 def _by_rotations(among: jax.Array, values: jax.Array, cutoff: float) -> jax.Array:
-    """The same product with the pseudoinverse, by Jacobi's method written out for each number.
+    """The product with the pseudoinverse, by Jacobi's method written out for each number.
 
     On accelerators this is one kernel, while an eigendecomposition takes many.
     """

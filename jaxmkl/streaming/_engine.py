@@ -265,7 +265,7 @@ def in_segments(
 
 
 def _until(round: int, length: int, room: int, renewals: Renewals | None) -> int:
-    """The number of rounds of the segment that starts at ``round``: to the next renewal, if short.
+    """The number of rounds of the segment that starts at ``round``, up to a renewal at most.
 
     If a stream has several segments, they end at multiples of the room, where blocks end, so they
     are the same wherever the stream is cut.
