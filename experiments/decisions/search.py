@@ -90,7 +90,7 @@ def by_bound(said: jaxmkl.Prediction, key: jax.Array) -> jax.Array:
     return said.value + 2.0 * jnp.sqrt(jnp.asarray(said.epistemic))
 
 
-ACQUISITIONS = {"Thompson draw": by_draw, "upper confidence bound": by_bound}
+WORTH: Mapping[str, Callable] = {"Thompson draw": by_draw, "upper confidence bound": by_bound}
 RANDOM = "random search"
 
 
@@ -106,9 +106,9 @@ def learner_of(num_inputs: int) -> jaxmkl.MKL:
     )
 
 
-@functools.partial(jax.jit, static_argnames=("objective", "acquisition"))
+@functools.partial(jax.jit, static_argnames=("objective", "worth"))
 def minimised(
-    learner: jaxmkl.MKL, keys: jax.Array, objective: Function, acquisition: Callable
+    learner: jaxmkl.MKL, keys: jax.Array, objective: Function, worth: Callable
 ) -> jax.Array:
     """Minimise the function for each key, and return the values found (S, EVALUATIONS)."""
     D = objective.num_inputs
@@ -126,7 +126,7 @@ def minimised(
             close = best[None] + NEAR * jax.random.normal(near, (CANDIDATES, D))
             points = [jax.random.uniform(anywhere, (CANDIDATES, D)), jnp.clip(close, 0.0, 1.0)]
             X = jnp.concatenate(points)
-            x = X[jnp.argmax(acquisition(learner.predict_many(state, X), chance))]
+            x = X[jnp.argmax(worth(learner.predict_many(state, X), chance))]
             value = objective.value(x)
             state = learner.update(state, x, (centre - value) / unit)
             best = jnp.where(value < least, x, best)
@@ -154,19 +154,16 @@ def optimisation(job: Job) -> None:
     """Minimise every function by a learner's draws and bounds, and by random search."""
     names, _ = job.among("optimisation", tuple(FUNCTIONS), ("expert_mkl",))
     found: list[Row] = []
-    with job.report.progress("optimisation", len(names) * (len(ACQUISITIONS) + 1)) as step:
+    with job.report.progress("optimisation", len(names) * (len(WORTH) + 1)) as step:
         for name in names:
             function, keys = FUNCTIONS[name], keys_of(job.seeds)
             learner = learner_of(function.num_inputs)
-            for how in (*ACQUISITIONS, RANDOM):
+            for how in (*WORTH, RANDOM):
                 step(f"{name} {how}")
                 if how == RANDOM:
                     values, seconds = timed(program(searched, keys, objective=function), keys)
                 else:
-                    static: dict[str, Any] = {
-                        "objective": function,
-                        "acquisition": ACQUISITIONS[how],
-                    }
+                    static: dict[str, Any] = {"objective": function, "worth": WORTH[how]}
                     given = learner, keys
                     values, seconds = timed(program(minimised, *given, **static), *given)
                 regret = np.asarray(values, np.float64) - function.minimum

@@ -85,7 +85,7 @@ def test_optimisation(tmp_path, monkeypatch):
     arguments = ["decisions", "--parts", "optimisation", "--datasets", "branin", "--seeds", "4"]
     rows = rows_of_run(tmp_path, *arguments)
     by_chance = value(rows, search.RANDOM, "simple_regret")
-    for name in search.ACQUISITIONS:
+    for name in search.WORTH:
         assert 0 <= value(rows, name, "simple_regret") < by_chance
         assert value(rows, name, "simple_regret") <= value(rows, name, "regret_halfway")
 
