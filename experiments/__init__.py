@@ -1,4 +1,4 @@
 """Experiments: the papers' tables beside ours, a tour and a benchmark.
 
-``python -m experiments --help`` lists what there is.
+``python -m experiments --help`` lists the commands.
 """

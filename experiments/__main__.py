@@ -1,6 +1,6 @@
-"""``python -m experiments``: look at the names on the command line, then run the command.
+"""``python -m experiments``: check the names on the command line, then run the command.
 
-Unknown names are refused before anything is imported that takes time.
+Unknown names are refused before anything slow is imported.
 """
 
 import sys

@@ -14,8 +14,8 @@ import jaxmkl
 
 from .evaluate import Runs, Stream, keys_of
 
-# Their budget managers are the library's defaults. StreamProbabilisticAL needs the labels near an
-# example: by its own kernel estimate, with a Gaussian.
+# Budget managers are the library's defaults. StreamProbabilisticAL needs the labels near an
+# example, by its own kernel estimate with a Gaussian.
 STRATEGIES: dict[str, dict[str, str]] = {
     "VariableUncertainty": {},
     "Split": {},
@@ -30,10 +30,10 @@ def installed() -> bool:
 
 
 def _classifier() -> Any:
-    """Return an object that a strategy takes for a classifier; it repeats a given probability."""
+    """Return an object that a strategy takes as classifier; it repeats a given probability."""
     from skactiveml.base import SkactivemlClassifier
 
-    class Told(SkactivemlClassifier):
+    class Fixed(SkactivemlClassifier):
         positive = 0.5  # the probability of the class +1
 
         def fit(
@@ -46,7 +46,7 @@ def _classifier() -> Any:
             """Return the probabilities of the classes -1 and +1 for each row."""
             return np.tile([1.0 - self.positive, self.positive], (len(X), 1))
 
-    return Told(classes=list(CLASSES))
+    return Fixed(classes=list(CLASSES))
 
 
 @jax.jit
@@ -61,7 +61,7 @@ def _after(
     return learner.update(state, x, y) if asked else learner.skip(state, x)
 
 
-def _play(
+def _run(
     learner: jaxmkl.Learner, state: object, X: np.ndarray, y: np.ndarray, strategy: Any
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return predictions (T,) in [-1, 1], and whether each label was asked for (T,)."""
@@ -88,15 +88,15 @@ def _play(
 
 
 def asked_by(how: str, share: float, learner: jaxmkl.Learner, stream: Stream, seeds: int) -> Runs:
-    """Play a learner of two classes over a stream, while one of STRATEGIES asks for labels.
+    """Run a learner of two classes over a stream, while one of STRATEGIES asks for labels.
 
     Everything else is as in :func:`experiments.evaluate.evaluate` with an order for each seed:
-    keys, orders, predictions and updates are the same, but examples are played one at a time.
+    keys, orders, predictions and updates are the same, but examples are run one at a time.
 
     Args:
         how: the strategy's name.
         share: its budget, the share of labels.
-        learner: a learner that by itself asks for every label.
+        learner: a learner that itself asks for every label.
         stream: the examples, with labels -1 and +1.
         seeds: S, the number of orders.
     """
@@ -104,8 +104,8 @@ def asked_by(how: str, share: float, learner: jaxmkl.Learner, stream: Stream, se
 
     keys, began = keys_of(seeds), time.perf_counter()
     orders = np.asarray(jaxmkl.permutations(keys, len(stream.y)))
-    played: Sequence[tuple] = [
-        _play(
+    found: Sequence[tuple] = [
+        _run(
             learner,
             learner.init(jax.random.fold_in(key, 0), stream.X.shape[1], stream.X.dtype),
             stream.X[order],
@@ -114,6 +114,6 @@ def asked_by(how: str, share: float, learner: jaxmkl.Learner, stream: Stream, se
         )
         for seed, (key, order) in enumerate(zip(keys, orders, strict=True))
     ]
-    prediction, queried = map(np.stack, zip(*played, strict=True))
+    prediction, queried = map(np.stack, zip(*found, strict=True))
     seconds = (time.perf_counter() - began) / seeds
     return Runs(stream, orders, prediction, queried, None, None, seconds)

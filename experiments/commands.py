@@ -1,4 +1,4 @@
-"""Play the papers' tables beside ours, a tour and benchmarks; RESULTS.md has what they gave.
+"""Run the papers' tables beside ours, a tour and benchmarks; RESULTS.md has their figures.
 
 ``python -m experiments COMMAND --help`` has the options of a command. The algorithms of a paper's
 tables are its own, those as published, as "raker (as published)", and all of jaxmkl.LEARNERS.
@@ -73,12 +73,12 @@ def parser() -> argparse.ArgumentParser:
         flag, about = f"--{name.replace('_', '-')}", f"{what}, instead"
         instead.add_argument(flag, dest="benchmark", action="store_const", const=name, help=about)
     of_bench.set_defaults(benchmark="short")
-    about = "play all that RESULTS.md is written from, and write it"
+    about = "run all that RESULTS.md is written from, and write it"
     add = commands.add_parser("results", parents=[data], help=about).add_argument
     add("--json", dest="file", type=Path, metavar="FILE", help="the file of all figures")
     add("--plots", type=Path, metavar="DIR", help="write plots into this folder")
     add("--quick", action="store_true", help="few seeds, small data sets")
-    add("--jobs", type=count, default=1, metavar="N", help="parts that are played at a time")
+    add("--jobs", type=count, default=1, metavar="N", help="parts that are run at a time")
     add("--only", type=names, metavar="PAPER", help="papers, by name, or bench")
     of_page = commands.add_parser("report", help="write the figures of a JSON file as a page")
     of_page.add_argument("file", type=Path, metavar="FILE.json", help="a file that --json wrote")
@@ -101,7 +101,7 @@ def check_files(options: Options) -> None:
     """Refuse files to write that the command also reads, or that cannot be written.
 
     Raises:
-        UsageError: if that is so; nothing has been played or written then.
+        UsageError: if there is such a file; nothing has been run or written then.
     """
     given, files = options.file, list[Named]()
     if options.command == "report" and given is not None:

@@ -31,7 +31,7 @@ BRIEF = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level":
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Stream:
-    """Examples in the order in which they are played; labels of two classes are -1 and +1."""
+    """Examples in the order of the run; labels of two classes are -1 and +1."""
 
     name: str
     X: np.ndarray
@@ -48,7 +48,7 @@ def candidate(
 ) -> Candidate:
     """Make a learner for a task, as :func:`jaxmkl.evaluate.candidate` does.
 
-    ``scaler`` is an online scaler that is put before it, or None.
+    ``scaler`` is an online scaler around it, or None.
     """
     made = evaluation.candidate(name, factory, task, settings, **arguments)
     if scaler is None:
@@ -58,11 +58,11 @@ def candidate(
 
 
 def stacked(learners: Sequence[Learner]) -> Learner:
-    """Return learners of one structure as one, with a leading axis on every leaf."""
+    """Stack learners of one structure into one, with a leading axis on every leaf."""
     return jax.tree.map(lambda *leaves: jnp.stack([*map(jnp.asarray, leaves)]), *learners)
 
 
-class Played(NamedTuple):
+class Measured(NamedTuple):
     """The figures of S runs: metrics by name, each (S,), and the seconds of one run."""
 
     metrics: Mapping[str, np.ndarray]
@@ -76,12 +76,12 @@ class Played(NamedTuple):
         return rows((paper, dataset, candidate.name), self.metrics, printed, **others)
 
 
-def in_sequence(runs: Iterable[Mapping[str, float]]) -> Played:
-    """Play runs one after the other, as an iterator yields their metrics."""
+def in_sequence(runs: Iterable[Mapping[str, float]]) -> Measured:
+    """Take runs one after the other from an iterator, which yields their metrics."""
     began = time.perf_counter()
     each = list(runs)
     seconds = (time.perf_counter() - began) / len(each)
-    return Played({name: np.array([one[name] for one in each]) for name in each[0]}, seconds)
+    return Measured({name: np.array([one[name] for one in each]) for name in each[0]}, seconds)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -89,11 +89,11 @@ class Runs:
     """The predictions, queries and weights of S runs over a stream of T examples."""
 
     stream: Stream
-    order: np.ndarray  # (S, T): the examples in the order in which they were played
+    order: np.ndarray  # (S, T): the examples in the order of each run
     prediction: np.ndarray  # (S, T), in that order
     queried: np.ndarray  # (S, T)
     weights: np.ndarray | None  # (S, T, P): every kernel's weight, summed over its experts
-    support: np.ndarray | None  # (S,): support vectors at the end, those of all kernels
+    support: np.ndarray | None  # (S,): support vectors of all kernels at the end
     seconds_per_run: float
 
     @property
@@ -122,12 +122,12 @@ class Runs:
     def rows(self, *name: Any) -> list[Row]:
         """Return a row for the error, the share of labels asked for, and the support vectors.
 
-        The arguments are those of :meth:`Played.rows`.
+        The arguments are those of :meth:`Measured.rows`.
         """
         measured = {self.metric: self.error[:, -1], "label_rate": self.labels[:, -1]}
         if self.support is not None:
             measured["support"] = self.support
-        return Played(measured, self.seconds_per_run).rows(*name)
+        return Measured(measured, self.seconds_per_run).rows(*name)
 
 
 class Stages(NamedTuple):
@@ -143,7 +143,7 @@ def compiled(
 ) -> tuple[Any, Stages]:
     """Trace, lower and compile a jitted function for its arguments; static ones are named.
 
-    A function that runs only for moments (``brief``) is optimised less.
+    A function that only runs briefly (``brief``) is optimised less.
 
     Returns:
         the compiled function of the arguments, and the seconds of each stage.
@@ -167,8 +167,8 @@ def program(function: Any, *arguments: Any, brief: bool = False, **static: Any) 
     key = (function, structure, *map(jax.typeof, leaves), brief, *static.items())
     if key not in _programs:
         if len(_programs) >= PROGRAMS:
-            # JAX would keep those that are let go, and each maps memory, of which a process may
-            # have so many pieces only
+            # JAX would keep those that are dropped, and each takes memory maps, of which a
+            # process may only have so many
             _programs.clear()
             jax.clear_caches()
         _programs[key], _ = compiled(function, *arguments, brief=brief, **static)
@@ -230,7 +230,7 @@ def prepare(
     function = program(_run_many, *arguments, brief=brief, permute=permute, record=record)
     orders = jaxmkl.permutations(keys, T) if permute else np.tile(np.arange(T), (seeds, 1))
 
-    def play() -> Runs:
+    def run() -> Runs:
         (outputs, support), running = timed(function, *arguments)
         return Runs(
             stream=stream,
@@ -242,11 +242,11 @@ def prepare(
             seconds_per_run=running / seeds,
         )
 
-    return play
+    return run
 
 
 def evaluate(learner: Learner, stream: Stream, seeds: int, *, permute: bool) -> Runs:
-    """Compile the runs of a learner over a stream and play them at once."""
+    """Compile the runs of a learner over a stream and run them all at once."""
     return prepare(learner, stream, seeds, permute=permute)()
 
 

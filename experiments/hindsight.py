@@ -75,15 +75,15 @@ def absolute_losses(
         loss_p = Σ_t |θ_p·z_p(x_t) - y_t|,   θ_p = argmin_θ Σ_t |θ·z_p(x_t) - y_t| + λ |θ|²
 
     by least squares with weights 1 / |θ·z_p(x_t) - y_t| of the round before, at most a thousand
-    times 1 over the mean of |y|. But for that limit no round raises the penalised sum. The
-    features of all T examples stand in memory.
+    times 1 over the mean of |y|. Except for that limit no round raises the penalised sum. The
+    features of all T examples are held in memory.
 
     Args:
         learner, state, X, y: as for :func:`hindsight_losses`; all rows are finite.
         regularization: λ > 0. The losses are without the penalty.
         rounds: the number of systems that are solved for a kernel.
-        near: a kernel whose loss is above so many times the least, after three rounds, is left at
-            that: it will not be the best.
+        near: a kernel whose loss is more than ``near`` times the least after three rounds is not
+            improved further, as it will not be the best.
 
     >>> import jax, jaxmkl
     >>> learner = jaxmkl.raker(jaxmkl.Gaussian([0.1, 1.0]))

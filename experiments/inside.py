@@ -1,7 +1,7 @@
-"""All that experiments know of the inside of learners, in one place.
+"""All that experiments use of the internals of learners, in one place.
 
-Everything else uses the names of learners, their parameters, and what every learner has: ``init``,
-``run`` and the like, ``info``, ``task``.
+Everything else uses the names of learners, their parameters, and the interface of every learner:
+``init``, ``run`` and the like, ``info``, ``task``.
 """
 
 import dataclasses
@@ -121,7 +121,7 @@ class SlippedSupport(DenseSupport):
     def update(
         self, state: GrowingState, kernels: Kernel, code: Any, aux: Any, proposal: Proposal
     ) -> GrowingState:
-        """Add the example in another place than proposed."""
+        """Add the example at another place than the proposed one."""
         taken = jnp.where(proposal.learned, proposal.coefficient, 0.0)
         twice = taken[:3] + taken[-3:]
         taken = jnp.concatenate([twice, taken[3:-3], jnp.zeros_like(twice)])

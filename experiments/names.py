@@ -1,7 +1,7 @@
 """The names of data sets, algorithms and parts on the command line.
 
-They stand here once more, so that an unknown one is refused before anything is imported that takes
-time. A test compares them with what the papers have.
+They are listed here once more, so that an unknown one is refused before anything slow is imported.
+A test compares them with those of the papers.
 """
 
 import sys
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 AS_PUBLISHED = " (as published)"
-"""What follows the name of a learner that is played as its paper runs it."""
+"""The words after the name of a learner that is run as in its paper."""
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -31,9 +31,9 @@ class Names(NamedTuple):
     algorithms: tuple[str, ...]
     parts: tuple[str, ...] = ()
     published: tuple[str, ...] = ()
-    """The algorithms that it also knows as published."""
+    """The algorithms that the command also knows as published."""
     learners: bool = False
-    """Whether it knows all of ``jaxmkl.LEARNERS``."""
+    """True if the command knows all of ``jaxmkl.LEARNERS``."""
 
 
 COMMANDS = {
@@ -153,7 +153,7 @@ def refusal(arguments: Sequence[str]) -> str | None:
 
 
 def _given(arguments: Sequence[str], option: str) -> list[str]:
-    """Return the names that follow an option, where it stands last."""
+    """Return the names that follow an option, where it is given last."""
     text = ""
     for i, word in enumerate(arguments):
         if word == option:

@@ -57,11 +57,11 @@ def predictions(model: Any, X: np.ndarray, y: np.ndarray, task: str, every: int)
 
 
 def log_odds(model: Any, X: np.ndarray, y: np.ndarray, every: int) -> np.ndarray:
-    """Return what a batch classifier, fitted on earlier examples, says of those after ``every``.
+    """Return log-odds by a batch classifier, fitted on earlier examples, from ``every`` on.
 
     It is fitted on the first ``every`` examples, on the first twice as many, and so on, and then
-    says the log-odds (T - every,) of the second of two classes, or the logarithms (T - every, K)
-    of the probabilities of K classes up to a constant, of the next ones.
+    gives the log-odds (T - every,) of the second of two classes, or the logarithms (T - every, K)
+    of the probabilities of K classes up to a constant, for the next examples.
 
     >>> from sklearn.linear_model import LogisticRegression
     >>> X, y = np.array([[-1.0], [1.0], [-2.0], [2.0], [3.0]]), np.array([0, 1, 0, 1, 1])
@@ -74,14 +74,14 @@ def log_odds(model: Any, X: np.ndarray, y: np.ndarray, every: int) -> np.ndarray
 def _said(
     model: Any, method: str, X: np.ndarray, y: np.ndarray, every: int
 ) -> Iterator[np.ndarray]:
-    """Fit a batch model every so many examples, and yield what it then says of the next ones."""
+    """Fit a batch model every ``every`` examples, and yield its outputs for the next ones."""
     for start in range(every, len(y), every):
         fitted = model.fit(X[:start], y[:start])
         yield getattr(fitted, method)(X[start : start + every])
 
 
 def refitted(name: str, stream: Stream, orders: np.ndarray) -> tuple[Candidate, Runs]:
-    """Play one of MODELS on a stream in each of the orders (S, T), always with random state 0.
+    """Run one of MODELS on a stream in each of the orders (S, T), always with random state 0.
 
     The runs can be compared with those of learners; all labels are used.
     """

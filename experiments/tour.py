@@ -74,7 +74,7 @@ def panels(name: str, results: dict[str, Runs]) -> list[Panel]:
 
 
 def run(options: Options, report: Report) -> None:
-    """Play every stream with every learner, all seeds at once, and show the results.
+    """Run every stream with every learner, all seeds at once, and show the results.
 
     Raises:
         UsageError: if a name or setting is unknown, or a learner does not suit a stream.
@@ -91,14 +91,14 @@ def run(options: Options, report: Report) -> None:
         scaler = None if stream.name == "drift" else jaxmkl.wrappers.RunningMoments()
         settings = options.settings, scaler
         work += [(stream, candidate(n, n, stream.task, *settings, **pausing(n))) for n in names]
-    played: dict[tuple[str, str], Runs] = {}
+    found: dict[tuple[str, str], Runs] = {}
     with (
         ThreadPoolExecutor(max_workers=os.cpu_count()) as pool,
         report.progress("tour", len(work)) as step,
     ):
         one = partial(prepare, weights=True, brief=True)
-        # last things first: the longest is not left over when all others are done. What is
-        # compiled is played while others compile, here, for one run at a time finds the cores free
+        # in reverse, so that the longest is not left over when all others are done. Compiled ones
+        # are run here, one at a time, while others compile
         compiling = {
             pool.submit(one, built.learner, stream, seeds, permute=stream.name != "drift"): (
                 stream.name,
@@ -108,11 +108,11 @@ def run(options: Options, report: Report) -> None:
         }
         for future in as_completed(compiling):
             step(" ".join(compiling[future]))
-            played[compiling[future]] = future.result()()
+            found[compiling[future]] = future.result()()
     rows: list[Row] = []
     results: dict[str, dict[str, Runs]] = {}
     for stream, built in work:
-        runs = played[stream.name, built.name]
+        runs = found[stream.name, built.name]
         rows += runs.rows("tour", stream.name, built)
         results.setdefault(stream.name, {})[built.name] = runs
     report.table(

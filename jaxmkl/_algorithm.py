@@ -90,7 +90,7 @@ class Code(NamedTuple):
     noise: PyTree
     """The query's random numbers."""
     usable: Array
-    """Whether x can be learned from."""
+    """True if x can be learned from."""
 
 
 class Algorithm(HasLoss, Learner):
@@ -107,7 +107,7 @@ class Algorithm(HasLoss, Learner):
 
     @property
     def has_variance(self) -> bool:
-        """Whether its forecasts have a variance."""
+        """True if its forecasts have a variance."""
         return False
 
     @property
@@ -206,14 +206,14 @@ class Algorithm(HasLoss, Learner):
         return forecast._replace(margin=(first - second) / 2.0)
 
     def _judged(self, y: Array, seen: Array, asked: Array) -> tuple[Array, Array]:
-        """Whether an example is learned from, and whether it is not refused."""
+        """Two booleans: an example is learned from, and it is not refused."""
         known = jnp.all(jnp.isfinite(y))
         return seen & asked & known, seen & (known | ~asked)
 
     def _diverges(
         self, value: Array, values: Array, y: Array, learns: Array, since: Array
     ) -> Array:
-        """Whether there is a label to learn from, and the learner has run away from labels.
+        """True if there is a label to learn from and the learner has diverged from the labels.
 
         Args:
           since: the largest label before this one, of each output; for classes the number of
@@ -234,12 +234,12 @@ class Algorithm(HasLoss, Learner):
         return learns & ~(good & jnp.all(jnp.abs(value) <= most))
 
     def _since(self, state: State) -> Array:
-        """What :meth:`_diverges` compares with, of a round that begins with this state."""
+        """The argument ``since`` of :meth:`_diverges`, for a round that begins with this state."""
         return state.magnitudes.largest if state.magnitudes else state.round
 
     @property
     def _unit(self) -> bool:
-        """Whether all of its kernels have k(x, x) = 1.
+        """True if all of its kernels have k(x, x) = 1.
 
         With others, as polynomials, a perceptron is sound at values of any size.
         """

@@ -31,7 +31,7 @@ def most_expanded(compressed: int) -> int:
 
 
 def is_archive_of(path: str | os.PathLike[str], member: str) -> bool:
-    """Whether the file is a zip archive with a member of this name; damaged ones are not."""
+    """True if the file is a zip archive with a member of this name; damaged ones are not."""
     try:
         with zipfile.ZipFile(path) as archive:
             return member in archive.namelist()
@@ -111,7 +111,7 @@ class Archive:
         return self._zip.read(self._take(key))
 
     def header(self, key: str) -> Header:
-        """What the array with this key declares."""
+        """The declared shape and dtype of the array with this key."""
         member = self._zip.getinfo(self._names[key])
         with self._zip.open(member) as file:
             version = np.lib.format.read_magic(file)

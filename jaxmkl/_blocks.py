@@ -19,7 +19,7 @@ def rounds_of(round: jax.Array, size: int) -> jax.Array:
 
 
 def or_zero(known: jax.Array, array: jax.Array) -> jax.Array:
-    """The array where it is ``known``, and else 0: derivatives there are 0, not 0 times NaN."""
+    """The array where it is ``known``, else 0; there derivatives are 0 and not 0 times NaN."""
     return jnp.where(known, array, jnp.zeros_like(array))
 
 
@@ -41,7 +41,7 @@ def common_period(parts: Iterable[Any]) -> int | None:
     return math.gcd(*periods) if periods else None
 
 
-# sums of products, with factors as they are: GPUs and TPUs would round them
+# sums of products whose factors are not rounded, as GPUs and TPUs would do
 einsum = partial(jnp.einsum, precision=jax.lax.Precision.HIGHEST)
 
 
@@ -51,9 +51,9 @@ def take(tree: PyTree, place: ArrayLike) -> PyTree:
 
 
 def of_each(function: Callable, round: jax.Array, *trees: PyTree) -> Any:
-    """Apply a function to trees of a state, or to those of each of several side by side.
+    """Apply a function to trees of a state, or to those of each of several states side by side.
 
-    The ``round`` has the leading axes that the trees then have.
+    ``round`` then has the same leading axes as the trees.
     """
     for _ in range(round.ndim):
         function = jax.vmap(function)
@@ -70,17 +70,17 @@ def dots(a: jax.Array, b: jax.Array) -> jax.Array:
 
 
 def sums_of(rows: jax.Array) -> jax.Array:
-    """The sums (m,) of rows (n, m), as a product with a row of ones and another of zeros.
+    """The sums (m,) of rows (n, m), as a product with a row of ones and one of zeros.
 
-    XLA's CPU compiler makes three kernels of a sum over thousands, or of a product with one row,
-    and one more of numbers that are all the same.
+    XLA's CPU compiler makes three kernels for a sum over thousands of rows, or a product with a
+    single row, and one more for a constant row.
     """
     ones = np.repeat(np.eye(2, 1, dtype=rows.dtype), len(rows), axis=1)
     return jnp.dot(ones, rows, precision=jax.lax.Precision.HIGHEST)[0]
 
 
 def diagonal_of(matrix: jax.Array) -> jax.Array:
-    """The diagonal (..., M) of a matrix (..., M, N) that is not higher than wide, by strides."""
+    """The diagonal (..., M) of a matrix (..., M, N) with M <= N, by strides."""
     M, N = matrix.shape[-2:]
     return matrix.reshape(*matrix.shape[:-2], M * N)[..., :: N + 1][..., :M]
 
@@ -88,8 +88,8 @@ def diagonal_of(matrix: jax.Array) -> jax.Array:
 def factor_and_inverse(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Cholesky's factor of a positive definite matrix (M, M), and its inverse; NaN if it is not.
 
-    Only the lower triangle is read. Of several matrices ``jax.lax.map`` takes a small part of the
-    time that a batch takes on a CPU, whose triangular solves are not made for it.
+    Only the lower triangle is read. For several matrices, ``jax.lax.map`` takes a small part of
+    the time of a batch on a CPU, whose triangular solves are not made for batches.
     """
     factor = jax.lax.linalg.cholesky(matrix, symmetrize_input=False)
     eye = np.eye(len(matrix), dtype=matrix.dtype)  # as a constant it takes no kernels
@@ -98,7 +98,7 @@ def factor_and_inverse(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def sum_of(numbers: Sequence[jax.Array]) -> jax.Array:
-    """The sum of a few arrays, on an accelerator no kernel of its own."""
+    """The sum of a few arrays; on an accelerator it needs no kernel of its own."""
     return reduce(jnp.add, numbers)
 
 
@@ -107,7 +107,7 @@ def uniform(key: jax.Array, shape: tuple[int, ...], dtype: DTypeLike) -> jax.Arr
     return jax.random.uniform(key, shape, jnp.float32).astype(dtype)
 
 
-# numbers that are worked on at once, rather than in pieces, which take a loop of some ten kernels
+# numbers that are processed at once, rather than in pieces, which take a loop of some ten kernels
 _AT_ONCE = 2**21
 _PIECE = 256  # rows
 
@@ -117,14 +117,14 @@ def sum_over_rows(
 ) -> PyTree:
     """The sum of ``function(piece)`` over pieces of the rows, up to the last that is used.
 
-    It is ``function(rows)`` where that takes no more than 2^21 numbers, 8 MiB in single precision.
+    It is ``function(rows)`` if that takes no more than 2^21 numbers, 8 MiB in single precision.
 
     Args:
-      function: of rows, of which those that do not count add nothing; in pieces, those behind the
-        last are padded with zeros.
+      function: a sum over rows, to which rows that do not count add nothing; pieces are padded
+        with zeros after the last row.
       rows: leaves (N, ...).
-      used: which rows count (N,), or how many of the first ones.
-      width: how many numbers the function makes of a row, if that is more than the row has.
+      used: a mask of the rows that count (N,), or the number of the first rows that do.
+      width: the numbers that the function makes of a row, if more than the row has.
     """
     leaves = jax.tree.leaves(rows)
     N = len(leaves[0])
@@ -156,10 +156,10 @@ def sum_over_rows(
 
 
 def moments_of(X: jax.Array, number: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The mean and the variance (D,) of the first so many rows of X (N, D).
+    """The mean and the variance (D,) of the first ``number`` rows of X (N, D).
 
-    Both are one product. The first row is taken off before there are squares, so that these lose
-    no digits where the mean is large.
+    Both are one product. The first row is subtracted before squares are taken, so that these lose
+    no digits if the mean is large.
 
     >>> X = jnp.asarray([[1.0], [3.0], [7.0]])
     >>> moments_of(X, jnp.asarray(2))
@@ -174,10 +174,10 @@ def moments_of(X: jax.Array, number: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 @jax.custom_batching.custom_vmap
 def largest_of_runs(number: jax.Array) -> jax.Array:
-    """The number; of runs side by side the largest of theirs, the same for all.
+    """The number; for runs side by side, the largest of their numbers.
 
-    As many turns of a loop then are the same for all runs, and none waits for the others: with a
-    number for each, every turn would write all states anew.
+    Loops then have the same number of iterations for all runs: with a number for each run, every
+    iteration would write all states anew.
     """
     return number
 

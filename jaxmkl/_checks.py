@@ -22,7 +22,7 @@ _OF_JAX = np.float16, np.float32, np.float64  # in the order of bytes of the mac
 
 
 class Stateful(Protocol):
-    """What makes states and knows their kind, as a :class:`jaxmkl.Learner` does."""
+    """An object that makes states and knows their kind, as a :class:`jaxmkl.Learner` does."""
 
     def init(self, key: jax.Array, num_inputs: int, dtype: DTypeLike | None = None) -> PyTree: ...
 
@@ -99,7 +99,7 @@ def real_array(name: str, value: ArrayLike) -> Any:
 
 
 def is_real(dtype: Any) -> bool:
-    """Whether a dtype is one of real numbers or booleans; durations are integers to NumPy."""
+    """True if a dtype is of real numbers or booleans; durations are integers to NumPy."""
     kinds = jnp.floating, jnp.integer, jnp.bool_
     return dtype.kind != "m" and any(jnp.issubdtype(dtype, kind) for kind in kinds)
 

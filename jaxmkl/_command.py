@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 def _is_command() -> bool:
-    """Whether Python was started for the command: by its script or by ``python -m jaxmkl``."""
+    """True if Python was started for the command: by its script or by ``python -m jaxmkl``."""
     first, line = [*getattr(sys, "argv", []), ""][0], sys.orig_argv
     if first == "-m":  # as long as the module is looked for
         return "-m" in line and line[line.index("-m") + 1 :][:1] == ["jaxmkl"]

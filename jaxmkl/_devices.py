@@ -60,7 +60,7 @@ def _known(tree: PyTree) -> Iterator[jax.Array]:
 
 
 def on_accelerator(array: Any) -> bool:
-    """Whether an array lies on a device other than a CPU: there it stays."""
+    """True if an array lies on a device other than a CPU, where it stays."""
     known = isinstance(array, jax.Array) and not isinstance(array, jax.core.Tracer)
     return known and any(device.platform != "cpu" for device in array.devices())
 
@@ -71,17 +71,17 @@ def on_host(array: PyTree) -> PyTree:
 
 
 def is_shared(tree: PyTree) -> bool:
-    """Whether some leaf has parts, or copies, on devices of other processes."""
+    """True if some leaf has parts, or copies, on devices of other processes."""
     return any(not leaf.is_fully_addressable for leaf in _known(tree))
 
 
 def is_spread(tree: PyTree) -> bool:
-    """Whether some leaf has parts, or copies, on several devices."""
+    """True if some leaf has parts, or copies, on several devices."""
     return any(len(leaf.sharding.device_set) > 1 for leaf in _known(tree))
 
 
 def seen_whole(array: PyTree) -> bool:
-    """Whether this process can read all of an array."""
+    """True if this process can read all of an array."""
     return not is_shared(array) or array.is_fully_replicated
 
 

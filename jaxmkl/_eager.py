@@ -1,4 +1,4 @@
-"""Methods of learners as they are called outside of any trace: compiled, for few shapes."""
+"""Methods of learners that are called outside of any trace: compiled, for few shapes."""
 
 import functools
 import inspect
@@ -15,8 +15,8 @@ from jaxmkl._programs import Kept
 from jaxmkl._renewals import renewals_of
 from jaxmkl._types import PyTree
 
-# Rows that are predicted together, always as many, so that none depends on the others: on a CPU,
-# and on accelerators, where each kernel takes a while to begin.
+# Rows that are predicted together, always the same number, so that none depends on the others: on
+# a CPU, and on accelerators, where starting a kernel takes long.
 _TILE, _TILE_THERE = 16, 1024
 
 
@@ -26,8 +26,8 @@ M = TypeVar("M", bound=Callable)
 def compiled(method: M) -> M:
     """Compile a pure method of learners, once for all learners that differ in numbers alone.
 
-    Examples come as arrays of the state's dtype, whatever they are given as. Where anything is
-    traced, or is no array or number, the method is called as it is.
+    Examples are converted to arrays of the state's dtype. If an argument is traced, or is neither
+    an array nor a number, the method itself is called.
     """
     program, given_to = Kept(method, inside=method, quickly=0), _given_to(method)
 
@@ -39,10 +39,10 @@ def compiled(method: M) -> M:
 
 
 def compiled_round(method: M) -> M:
-    """Compile a method that plays one round likewise, apart from renewals of kernels.
+    """Compile a method that runs one round likewise, without renewals of kernels.
 
-    These are programs of their own, called after the rounds in which they are due
-    (:mod:`jaxmkl._renewals`). So of learners that have any a round waits for the one before.
+    Renewals are programs of their own, called after the rounds in which they are due
+    (:mod:`jaxmkl._renewals`). So if a learner has any, each round waits for the one before.
     """
     program, given_to = Kept(method, inside=lambda *_: None, quickly=0), _given_to(method)
 
@@ -50,12 +50,12 @@ def compiled_round(method: M) -> M:
     def called(*given: Any, **named: Any) -> Any:
         self, state, *examples = given_to(given, named)
         apart = renewals_of(self)
-        played = program(self if apart is None else apart.rounds, state, *examples)
-        if played is None:  # something is traced
+        result = program(self if apart is None else apart.rounds, state, *examples)
+        if result is None:  # something is traced
             return method(self, state, *examples)
         if apart is None:
-            return played
-        after, *output = played if isinstance(played, tuple) else (played,)
+            return result
+        after, *output = result if isinstance(result, tuple) else (result,)
         after = apart.renewed(after, int(state.round) + 1)
         return (after, *output) if output else after
 
@@ -63,7 +63,7 @@ def compiled_round(method: M) -> M:
 
 
 def _given_to(method: Callable) -> Callable[[tuple, dict], tuple]:
-    """Make a function of what a method of learners is given: all of it in order, as known."""
+    """Make a function that puts a method's arguments in order, converted by :func:`as_known`."""
     signature = inspect.signature(method)
     names = list(signature.parameters)[2:]
 
@@ -78,12 +78,12 @@ def _given_to(method: Callable) -> Callable[[tuple, dict], tuple]:
 
 
 def as_known(learner: Any, state: PyTree, name: str, value: Any) -> Any:
-    """An input or label as an array of the state's dtype, or an example of both.
+    """An input or label as an array of the state's dtype, or a pair of both.
 
-    What is traced, or does not fit, stays as it is.
+    Values that are traced, or do not fit, are returned as they are.
 
     Raises:
-      ValueError: if it is sparse, an entry is masked or no real number.
+      ValueError: if it is sparse, or an entry is masked or not a real number.
     """
     if name == "example":
         x, y = value
@@ -102,7 +102,7 @@ def as_known(learner: Any, state: PyTree, name: str, value: Any) -> Any:
 
 
 def _of_state(method: Callable, state: PyTree) -> Any:
-    """What a learner says of a state, or None of one that is none of its own."""
+    """The result of a learner's method for a state; None for a state of another learner."""
     try:
         return method(state)
     except (AttributeError, IndexError, KeyError, TypeError):
@@ -112,8 +112,8 @@ def _of_state(method: Callable, state: PyTree) -> Any:
 def in_tiles(predict_many: M) -> M:
     """Compile :meth:`jaxmkl.Learner.predict_many` for numbers of rows that are powers of two.
 
-    Rows are predicted in tiles of one size, in a loop that only turns for those that there are. So
-    the bits of a prediction depend on its own row alone.
+    Rows are predicted in tiles of one size, in a loop over the tiles in use, so the bits of a
+    prediction depend on its own row alone.
     """
 
     def tiles(learner: Any, state: PyTree, X: jax.Array, number: jax.Array) -> PyTree:

@@ -17,9 +17,9 @@ class Feedback(NamedTuple):
     updates: jax.Array
     """Which models take part in the update (E,); none where there is no label."""
     seen: jax.Array
-    """Whether there is an example at all, label or not."""
+    """True if there is an example at all, label or not."""
     present: jax.Array
-    """Whether there is a round at all. Without it no bit may change."""
+    """True if there is a round at all. Without it no bit may change."""
     probability: jax.Array | None = None
     """Probabilities with which models take their steps (E,), or None for always."""
     chance: Any = None

@@ -66,7 +66,7 @@ def replaced(path: str | os.PathLike[str], keep: bool = False) -> Iterator[Binar
 
 
 def is_special(path: str | os.PathLike[str]) -> bool:
-    """Whether something is at the path that is neither a file nor a folder."""
+    """True if something at the path is neither a file nor a folder."""
     return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
@@ -137,7 +137,7 @@ def _take_on_windows(number: int) -> None:
 
 
 def _is_at(name: str, file: IO[Any]) -> bool:
-    """Whether the open file is still the one at that path."""
+    """True if the open file is still the one at that path."""
     try:
         return os.path.samestat(os.stat(name), os.fstat(file.fileno()))
     except FileNotFoundError:

@@ -1,9 +1,9 @@
-"""Programs evaluated with NumPy, for what is called once and would take seconds to compile.
+"""Programs evaluated with NumPy, if they are called once and would take seconds to compile.
 
 The state before the first round is mostly zeros beside a few random numbers. XLA makes it by some
 hundred small kernels, each of which takes 15 ms to compile, for 3 s of the default learner. NumPy
 makes the same state in some milliseconds: the same random bits, and numbers that are the same to
-rounding. What has no rule here is left to JAX, operation by operation.
+rounding. Operations without a rule here are left to JAX, one by one.
 """
 
 import math
@@ -54,7 +54,7 @@ class Evaluated:
 
 
 def is_inside_a_trace() -> bool:
-    """Whether what is worked out now becomes part of a program, as by ``jax.eval_shape``."""
+    """True if operations now become part of a program, as inside ``jax.eval_shape``."""
     return isinstance(jax.lax.full((), 0), jax.core.Tracer)
 
 
@@ -63,7 +63,7 @@ def _is_key(aval: Any) -> bool:
 
 
 def _readable(leaf: Any) -> bool:
-    """Whether the bits of a leaf's random numbers are known here, if it is a key."""
+    """True unless a leaf is a key whose random bits have no rule here."""
     if not isinstance(leaf, jax.Array) or not _is_key(leaf):
         return True
     each_its_own = jax.config.jax_threefry_partitionable  # type: ignore[attr-defined]
@@ -78,7 +78,7 @@ def _read(leaf: Any) -> Any:
 
 
 def _written(value: Any, aval: Any) -> Any:
-    """What JAX has in place of a value; keys as typed ones."""
+    """JAX's array for a value, a typed key for a key."""
     if not _is_key(aval):
         return value
     words = np.asarray(value, order="C")[..., None].view(np.uint32)
@@ -86,7 +86,7 @@ def _written(value: Any, aval: Any) -> Any:
 
 
 def _outputs(program: ClosedJaxpr, arguments: Values) -> list[Any]:
-    """The results of a program: its operations in turn."""
+    """The results of a program, whose operations are evaluated in turn."""
     jaxpr = program.jaxpr
     known: dict[Any, Any] = {}
     known.update(zip(jaxpr.constvars, map(_read, program.consts), strict=True))
@@ -123,7 +123,7 @@ def _results(operation: JaxprEqn, values: Values) -> Values:
 
 
 def _is_special(operation: JaxprEqn) -> bool:
-    """Whether an operation is of a sort that its rule does not know."""
+    """True if an operation has a form that its rule does not cover."""
     name, given = operation.primitive.name, operation.params
     made: Any = operation.outvars[0].aval
     if name == "div":  # of integers, whose fractions are cut off
@@ -136,7 +136,7 @@ def _is_special(operation: JaxprEqn) -> bool:
 def _scanned(operation: JaxprEqn, values: Values) -> list[Any]:
     """The results of a loop."""
     given, inside = operation.params, operation.params["jaxpr"].jaxpr
-    # versions of JAX say in different ways what is carried; what is not has a leading axis outside
+    # versions of JAX mark carried variables in different ways; others have a leading axis outside
     carried = _same_rank(operation.outvars, inside.outvars)
     fixed = _same_rank(operation.invars, inside.invars) - carried
     constants, carry = values[:fixed], list(values[fixed : fixed + carried])
@@ -151,7 +151,7 @@ def _scanned(operation: JaxprEqn, values: Values) -> list[Any]:
 
 
 def _same_rank(outer: Sequence[Any], inner: Sequence[Any]) -> int:
-    """How many variables of a loop have as many axes outside as inside."""
+    """The number of variables of a loop that have as many axes outside as inside."""
     return sum(a.aval.ndim == b.aval.ndim for a, b in zip(outer, inner, strict=True))
 
 
@@ -159,7 +159,7 @@ def _left_to_jax(operation: JaxprEqn, values: Values) -> Values:
     """The results of an operation without a rule, which JAX compiles."""
     pairs = zip(operation.invars, values, strict=True)
     given = {v: _written(np.asarray(x), v.aval) for v, x in pairs if not isinstance(v, Literal)}
-    with warnings.catch_warnings():  # of the names of arguments, which it has not
+    with warnings.catch_warnings():  # about names of arguments, which it lacks
         warnings.simplefilter("ignore", DeprecationWarning)
         alone = Jaxpr((), tuple(given), operation.outvars, [operation])
     found = jaxpr_as_fun(ClosedJaxpr(alone, ()))(*given.values())
@@ -187,7 +187,7 @@ def _threefry(key: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 def _counters(shape: Sequence[int]) -> np.ndarray:
-    """Counters 0, 1, 2, ... of 64 bits, the first words of which are the high ones."""
+    """Counters 0, 1, 2, ... of 64 bits, with the high word first."""
     counts = np.arange(math.prod(shape), dtype=np.uint64).reshape(shape)
     return counts >> np.uint64(32) | counts << np.uint64(32)
 
@@ -205,7 +205,7 @@ def _bits(key: np.ndarray, width: int, shape: Sequence[int]) -> np.ndarray:
 
 
 def _erf_inv(x: np.ndarray) -> np.ndarray:
-    """JAX's own function, compiled for few sizes."""
+    """JAX's own erf_inv, compiled for few sizes."""
     padded = np.zeros(max(1024, 1 << (x.size - 1).bit_length()), x.dtype)
     padded[: x.size] = x.reshape(-1)
     found = np.asarray(jax.lax.erf_inv(jax.device_put(padded)))
@@ -264,7 +264,7 @@ def _slice(given: dict[str, Any], x: np.ndarray) -> np.ndarray:
 
 
 def _matching(given: dict[str, Any]) -> int:
-    """Which branch is for the host."""
+    """The index of the branch for the host."""
     found = (i for i, names in enumerate(given["platforms"]) if names is None or "cpu" in names)
     return next(found)
 
@@ -337,7 +337,7 @@ _RULES: dict[str, Callable] = {
     "platform_index": _matching,
     "random_wrap": lambda given, words: words.view(np.uint64)[..., 0],
     "random_unwrap": lambda given, key: key[..., None].view(np.uint32),
-    # the words of a number that is folded in are its high and its low one
+    # the words of a number that is folded in are its high and its low word
     "random_fold_in": lambda given, key, number: _threefry(
         key, number.astype(np.uint64) << np.uint64(32)
     ),

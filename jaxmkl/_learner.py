@@ -50,15 +50,15 @@ class Prediction(NamedTuple):
     value: Array
     """The real-valued prediction or margin, a number, or of several outputs (K,)."""
     query: Array
-    """Whether the learner wants the label, a boolean."""
+    """True if the learner wants the label."""
     score: Array
-    """The query's score, a number: the larger, the more the label is worth."""
+    """The query's score, a number: the larger, the more useful the label is."""
     variance: Array | None = None
     """The variance of the label around the value, of the same shape; None where the learner does
     not know it. Classes are -1 and +1. Of :func:`jaxmkl.multitask` it is that of the value
     alone."""
     epistemic: Array | None = None
-    """What of that variance is the learner's own and shrinks as it learns; for exploration."""
+    """The part of that variance that shrinks as the learner learns, for exploration."""
     interval: tuple[Array, Array] | None = None
     """The lower and upper end of the label's interval (:func:`jaxmkl.wrappers.intervals`)."""
     distribution: StudentMixture | None = None
@@ -73,7 +73,7 @@ class Output(NamedTuple):
     loss: Array
     """Its loss; NaN where the example was refused because x or y is not finite."""
     queried: Array
-    """Whether the label was asked for."""
+    """True if the label was asked for."""
     info: PyTree
     """The learner's own diagnostics as they stood at the prediction, a NamedTuple."""
     variance: Array | None = None

@@ -1,8 +1,8 @@
 """Compiled programs, of which a process keeps a bounded number.
 
-JAX keeps what it compiles for as long as the function exists. Each kernel of a program is machine
-code in pieces of memory of its own, and Linux gives a process 65,530 such pieces (memory maps).
-So a process that compiles for many lengths of stream would die.
+JAX keeps a compiled program for as long as the function exists. Each kernel of a program has
+memory maps of its own for its machine code, and Linux gives a process 65,530 of them. So a process
+that compiles for many lengths of stream would die.
 """
 
 import contextlib
@@ -25,13 +25,13 @@ from jaxmkl._host import Evaluated, is_inside_a_trace
 from jaxmkl._types import PyTree
 
 _MAPS = Path("/proc/self/maps")
-# By these options of XLA's, LLVM is given all kernels of a program at once. It then takes half as
+# With these options, XLA gives all kernels of a program to LLVM at once. It then takes half as
 # long to compile, and a third of the memory maps. Renewals run as fast as otherwise, and rounds of
 # large programs take 1.06 times as long; those of small ones take up to 1.4 times, and so are
 # compiled as usual. JAX 0.12 has no such option.
 _QUICKLY = {"xla_cpu_use_fusion_emitters": False}
-LARGE = 1400  # operations, from which on a program takes seconds to compile
-_USUAL = 1000  # memory maps that a program is taken to have where the system does not say
+LARGE = 1400  # operations from which on a program takes seconds to compile
+_USUAL = 1000  # memory maps assumed for a program if the system does not report them
 
 
 class _Program(NamedTuple):
@@ -39,14 +39,14 @@ class _Program(NamedTuple):
 
     call: Callable
     used: list[int]
-    """When it was called last; one number."""
+    """The time of the last call, one number."""
     maps: list[int]
-    """The memory maps that came with it; one number, 0 until it is compiled."""
+    """The memory maps that it takes, one number; 0 until it is compiled."""
 
 
 @contextlib.contextmanager
 def _refused_as_outside() -> Iterator[None]:
-    """Leave out what JAX notes on its own frames: arguments are refused in the library's words."""
+    """Remove JAX's note on its own frames from errors: refusals are in the library's words."""
     try:
         yield
     except Exception as error:
@@ -56,7 +56,7 @@ def _refused_as_outside() -> Iterator[None]:
 
 
 class _Table:
-    """The programs of a process, by what they are compiled for."""
+    """The programs of a process, by the kind of arguments that they are compiled for."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -65,7 +65,7 @@ class _Table:
         self._lock = threading.Lock()
 
     def called(self, kind: tuple, make: Callable[[], Callable], leaves: list) -> PyTree:
-        """Call the program of a kind, made now if there is none."""
+        """Call the program of a kind, which is made first if there is none."""
         program = self._programs.get(kind)
         if program is not None:
             program.used[0] = next(self._times)
@@ -81,9 +81,9 @@ class _Table:
         return result
 
     def trim(self, newest: _Program | None = None) -> None:
-        """Let go of the programs that were not called for longest, but never of the newest.
+        """Drop the programs whose last call is longest ago, but never the newest.
 
-        One that runs meanwhile stays until it is done.
+        A program that is running stays until it is done.
         """
         with self._lock:
             total = sum(program.maps[0] for program in self._programs.values())
@@ -94,13 +94,13 @@ class _Table:
                     total -= self._programs.pop(kind).maps[0]
 
     def drop(self, owner: object) -> None:
-        """Let go of all programs of a function."""
+        """Drop all programs of a function."""
         with self._lock:
             for kind in [kind for kind in self._programs if kind[0] is owner]:
                 del self._programs[kind]
 
     def number(self, owner: object) -> int:
-        """The programs of a function."""
+        """The number of programs of a function."""
         return sum(kind[0] is owner for kind in list(self._programs))
 
 
@@ -108,12 +108,12 @@ _TABLE = _Table(8_192)
 
 
 def num_operations(jaxpr: Jaxpr) -> int:
-    """The operations of a program, those of programs inside it among them."""
+    """The number of operations of a program, including programs inside it."""
     return len(jaxpr.eqns) + sum(map(num_operations, subjaxprs(jaxpr)))
 
 
 def num_maps() -> int:
-    """The memory maps of this process, on Linux; 0 elsewhere."""
+    """The number of memory maps of this process, on Linux; 0 elsewhere."""
     try:
         return _MAPS.read_bytes().count(b"\n")
     except OSError:
@@ -121,16 +121,16 @@ def num_maps() -> int:
 
 
 def keep_programs(memory_maps: int) -> int:
-    """Bound what this process keeps of the programs that this library compiles; return the former.
+    """Bound the compiled programs that this library keeps in this process; return the old bound.
 
-    Beyond the bound the programs that were not called for longest are let go of, and compiled
-    again if they are called. It is 8,192 of the 65,530 memory maps that Linux gives a process:
-    the run of a default :func:`jaxmkl.expert_mkl` takes 1,900, that of :func:`jaxmkl.raker` 130;
-    on other systems each program counts as 1,000. What you compile yourself, by a ``jax.jit``
-    around anything of this library, is not concerned.
+    Beyond the bound, the programs whose last call is longest ago are dropped, and compiled again
+    when they are called. The default is 8,192 of the 65,530 memory maps that Linux gives a
+    process: the run of a default :func:`jaxmkl.expert_mkl` takes 1,900, that of
+    :func:`jaxmkl.raker` 130; on other systems each program counts as 1,000. Programs that you
+    compile yourself, by a ``jax.jit`` around anything of this library, are not affected.
 
     Args:
-      memory_maps: the bound, for the process; 0 keeps the program called last alone.
+      memory_maps: the bound, for the process; 0 keeps only the program called last.
 
     Raises:
       ValueError: unless it is an integer of at least 0.
@@ -147,7 +147,7 @@ def keep_programs(memory_maps: int) -> int:
 
 @functools.cache
 def _options_to_compile_quickly() -> dict[str, Any] | None:
-    """XLA's options for programs of CPUs that take long to compile, where it has them."""
+    """XLA's options for CPU programs that take long to compile, if it has them."""
     if jax.default_backend() != "cpu":
         return None
     try:
@@ -159,9 +159,9 @@ def _options_to_compile_quickly() -> dict[str, Any] | None:
 
 
 def _forwarding(traced: Any, name: str, options: dict[str, Any] | None) -> Callable:
-    """A traced program, compiled, whose results that are arguments are not copied.
+    """Compile a traced program so that results which are arguments are not copied.
 
-    Of a state an update leaves much as it was, and XLA would write all of it again.
+    An update leaves much of a state unchanged, and XLA would write all of it again.
     """
     arguments, results = traced.jaxpr.jaxpr.invars, traced.jaxpr.jaxpr.outvars
     places = {variable: place for place, variable in enumerate(arguments)}
@@ -177,10 +177,10 @@ def _forwarding(traced: Any, name: str, options: dict[str, Any] | None) -> Calla
     new = [at for at, place in enumerate(given) if place is None]
 
     def call(*leaves: Any) -> PyTree:
-        # options are for programs of their own, not for a part of another one
+        # options are for whole programs, not for a part of another one
         is_part = options is not None and is_inside_a_trace()
         made = (usual if is_part else program)(*leaves)
-        # inside a trace of others, where all that is given is known, results are its own
+        # inside another trace, even if all arguments are known, results belong to that trace
         known = made and not isinstance(made[0], jax.core.Tracer)
         home = made[0].sharding if known else None
         found = [None if place is None else _at_home(leaves[place], home) for place in given]
@@ -192,21 +192,21 @@ def _forwarding(traced: Any, name: str, options: dict[str, Any] | None) -> Calla
 
 
 def _at_home(leaf: Any, home: Any) -> jax.Array:
-    """An argument as a result: an array where the others are, if these are on one device."""
+    """An argument as a result: an array on the device of the others, if they are on one."""
     array = leaf if isinstance(leaf, jax.Array) else jnp.asarray(leaf)
     elsewhere = isinstance(home, SingleDeviceSharding) and array.sharding != home
     return jax.device_put(array, home) if elsewhere else array
 
 
 class Kept:
-    """A pure function, compiled for each kind of arguments and kept as the process allows it.
+    """A pure function, compiled for each kind of arguments and kept within the process's bound.
 
     Args:
-      function: of pytrees, which are traced, and of keywords that are static.
-      inside: what is called in its place inside a trace, by default the jitted function.
+      function: a function of pytrees, which are traced, and of keywords that are static.
+      inside: the function that is called instead inside a trace, by default the jitted function.
       on_host: whether it is evaluated with NumPy rather than compiled (:mod:`jaxmkl._host`).
       quickly: the number of operations from which on a program is compiled quickly, rather than
-        to run as fast as it can; None for never.
+        optimized fully; None for never.
     """
 
     def __init__(
@@ -252,17 +252,17 @@ class Kept:
         return _forwarding(traced, function.__name__, options)
 
     def clear_cache(self) -> None:
-        """Let go of the function's programs."""
+        """Drop the function's programs."""
         self._jitted.clear_cache()
         _TABLE.drop(self)
 
     def num_programs(self) -> int:
-        """How many programs of the function are kept."""
+        """The number of programs of the function that are kept."""
         return _TABLE.number(self)
 
 
 def _of_process() -> tuple:
-    """What a program depends on of JAX's settings, as of double precision, when it is traced."""
+    """JAX's settings, such as double precision, on which a program depends when it is traced."""
     config: Any = jax.config
     return (
         config.jax_enable_x64,
@@ -273,7 +273,7 @@ def _of_process() -> tuple:
 
 
 def _kind_of(leaf: Any) -> Any:
-    """What a program depends on of a leaf; None of a tracer, or of what is no array or number."""
+    """The kind of a leaf on which a program depends; None if it is no known array or number."""
     of: Any = type(leaf)
     sort = _sort_of(of)
     return (leaf.shape, leaf.dtype) if sort == "array" else sort

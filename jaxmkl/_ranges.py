@@ -136,7 +136,7 @@ def constrain(value: T) -> T:
 
 
 def in_range(value: PyTree) -> jax.Array:
-    """Whether every number is in its declared range, a boolean; NaN is not."""
+    """True if every number is in its declared range; NaN is not."""
     found: list[tuple[_Declared, Any]] = []
     _mapped(lambda *declared: found.append(declared), value)
     if not found:

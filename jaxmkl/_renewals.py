@@ -28,5 +28,5 @@ class Renewals(NamedTuple):
 
 @functools.singledispatch
 def renewals_of(learner: Any) -> Renewals | None:
-    """Those of a learner; None where there are none, or not in rounds that a driver counts."""
+    """The renewals of a learner; None without any, or if they are not in rounds of a driver."""
     return None

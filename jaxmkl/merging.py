@@ -136,7 +136,7 @@ def _beginning_with(states: PyTree, number: jax.Array) -> PyTree:
 
 @jax.jit
 def _rest(states: MKLState, start: MKLState | None) -> dict[str, PyTree]:
-    """What is neither of the models nor of the aggregate: counters, labels' bound and noise."""
+    """The merged state besides models and aggregate: counters, the labels' bound and noise."""
     rest: dict[str, PyTree] = {
         n: added(getattr(states, n), getattr(start, n, 0)) for n in COUNTERS
     }

@@ -29,7 +29,7 @@ class ReservoirState(NamedTuple):
 
 
 class Renewal(NamedTuple):
-    """What banks learn their kernels from, now and then: the memory, and when it is."""
+    """The memory from which banks learn their kernels in a renewal, and the round of it."""
 
     X: jax.Array
     """Inputs (N, D); zeros where no example lies."""
@@ -38,13 +38,13 @@ class Renewal(NamedTuple):
     filled: jax.Array
     """How many places hold an example, the first ones, int32."""
     number: jax.Array
-    """Of all labelled examples so far, for which these stand, int32."""
+    """Number of all labelled examples so far, which the memory represents, int32."""
     round: jax.Array
     """The rounds before this one are over, int32."""
     source: jax.Array
     """The typed key of the memory."""
     place: jax.typing.ArrayLike = np.int32(0)
-    """That of the bank among those of the learner, an integer."""
+    """The place of the bank among those of the learner, an integer."""
 
     @property
     def known(self) -> jax.Array:
@@ -139,7 +139,7 @@ class Reservoir:
         return jnp.arange(self.size, dtype=jnp.int32) < state.num_examples
 
     def renewal(self, state: ReservoirState, round: jax.Array) -> Renewal:
-        """What banks see of it when a round begins."""
+        """The memory as banks see it when a round begins."""
         key, X, y, number = state
         filled = jnp.minimum(number, self.size)
         return Renewal(X, y, filled, number, round, key)
@@ -213,7 +213,7 @@ def _written(
 
 
 def is_doubling(round: Any, first: int) -> Any:
-    """Whether a round, an integer or an array of them, is ``first`` times a power of two.
+    """True if a round, an integer or an array of them, is ``first`` times a power of two.
 
     >>> [t for t in range(50) if is_doubling(t, 6)]
     [6, 12, 24, 48]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 # One thread: those of OpenBLAS and of XLA would wait for each other, longer than the work takes,
-# and so would those of scikit-learn's boosting where several processes play tests.
+# and so would those of scikit-learn's boosting where several processes run tests.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -147,7 +147,7 @@ def short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def flowers(tmp_path: Path, short_chunks: None) -> Path:
-    """Iris, four times in an order of its own, with gaps; played in chunks of 64 rows."""
+    """Iris, four times in an order of its own, with gaps; run in chunks of 64 rows."""
     import polars as pl
     import sklearn.datasets
 

@@ -1,4 +1,4 @@
-"""What it costs to know how sure a learner is: variances, densities, probabilities."""
+"""The cost of a learner's own uncertainty: variances, densities, probabilities."""
 
 from collections.abc import Callable
 from functools import partial

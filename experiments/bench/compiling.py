@@ -1,7 +1,7 @@
-"""What it takes to compile every recipe: kernels, and processor seconds by stage.
+"""The cost of compiling every recipe: kernels, and processor seconds by stage.
 
-On a CPU each kernel of a program is a module of LLVM, which takes a flat time whatever is in it.
-So their number says what compiling costs. Every recipe has a process of its own.
+On a CPU each kernel of a program is a module of LLVM, which takes about the same time whatever is
+in it. So their number determines the cost of compiling. Every recipe has a process of its own.
 """
 
 import time

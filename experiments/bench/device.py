@@ -1,8 +1,9 @@
 """Many seeds at once on the accelerator that JAX finds, and what its programs launch and hold.
 
-Beside the microseconds an example and seed stand the kernels that a round launches, counted in the
-compiled program, and the memory that this says it needs. Where a few seeds take much longer than
-their kernels take to begin, or 1,024 much longer than 32, the device computes or moves data.
+Beside the microseconds per example and seed there are the kernels that a round launches, counted
+in the compiled program, and the memory that the program says it needs. If a few seeds take much
+longer than starting their kernels, or 1,024 much longer than 32, the device computes or moves
+data.
 """
 
 import jax
@@ -21,7 +22,7 @@ SEEDS = (1, 32, 1024)
 REPEATS = 3
 INPUTS = 20
 NUM_TASKS = 29
-# Examples on a CPU, so that 1,024 seeds end within minutes; an accelerator plays more of them.
+# Examples on a CPU, so that 1,024 seeds end within minutes; an accelerator has more of them.
 EXAMPLES = {
     "raker": 1024,
     "amkl_aks": 1024,

@@ -1,6 +1,6 @@
 """Endless streams: whether errors and times stay the same, in single precision too.
 
-Each learner plays a stream that is generated chunk by chunk, in float32 and in float64 side by
+Each learner runs over a stream that is generated chunk by chunk, in float32 and in float64 side by
 side, and once more in float64 on inputs that differ in the eighth digit: a difference as large as
 that between the two runs in float64 is no effect of precision. ``--rounds`` is the number of
 examples.
@@ -76,7 +76,7 @@ def examples(learner: jaxmkl.Learner, start: int, stop: int) -> tuple[np.ndarray
     return X, y
 
 
-class Played:
+class Pass:
     """A learner's pass over the stream in one precision; the initial draws are the same in all."""
 
     def __init__(
@@ -92,19 +92,19 @@ class Played:
             same = [a if a.dtype == b.dtype else a.astype(b.dtype) for a, b in pairs]
             self.state = jax.tree.unflatten(structure, same)
         self.errors: list[float] = []  # sums of chunks
-        # states and examples from which the end of a tenth is played again
+        # states and examples from which the end of a tenth is run again
         self.ends: list[tuple] = []
 
     def _precision(self) -> AbstractContextManager:
         return jax.enable_x64(self.precision == "float64")
 
     def run(self, state: object, X: np.ndarray, y: np.ndarray) -> tuple:
-        """Play some examples."""
+        """Run over some examples."""
         with self._precision():
             return jaxmkl.run(self.learner, state, X, y)
 
     def go_on(self, X: np.ndarray, y: np.ndarray) -> None:
-        """Play the next examples."""
+        """Run over the next examples."""
         if self.moved:
             factors = 1 + self.moved * self.draws.uniform(-1, 1, size=X.shape)
             factors[:, : self.learner.leading_columns] = 1  # a task stays what it is
@@ -143,13 +143,13 @@ def tenths(rounds: int) -> tuple[int, int]:
     return -(-each // number), number
 
 
-def play(
+def run_passes(
     name: str, learner: jaxmkl.Learner, rounds: int, step: Callable[[str], None]
 ) -> list[Row]:
-    """Play a learner in every way of :data:`RUNS` and return the rows of its figures."""
+    """Run a learner in every way of :data:`RUNS` and return the rows of its figures."""
     size, number = tenths(rounds)
     X, y = examples(learner, 0, size)
-    runs = {label: Played(learner, X.shape[1], *how) for label, how in RUNS.items()}
+    runs = {label: Pass(learner, X.shape[1], *how) for label, how in RUNS.items()}
     for chunk in range(10 * number):
         if chunk:
             X, y = examples(learner, chunk * size, (chunk + 1) * size)
@@ -174,7 +174,7 @@ def play(
 
 
 def run(options: Options, report: Report) -> None:
-    """Play the requested learners, one after the other.
+    """Run the requested learners, one after the other.
 
     Raises:
         UsageError: if a requested learner does not exist.
@@ -186,7 +186,7 @@ def run(options: Options, report: Report) -> None:
     rows: list[Row] = []
     with report.progress("endless", 10 * number * len(names)) as step:
         for name in names:
-            found = play(name, known[name](), rounds, step)
+            found = run_passes(name, known[name](), rounds, step)
             for row in found:
                 if row.metric in ("error_last_tenth", "last_over_first"):  # long before the table
                     report.say(f"{row.algorithm}: {row.metric} {row.mean:.4g}")

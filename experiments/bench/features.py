@@ -48,7 +48,7 @@ def sklearn_one_at_a_time(X: np.ndarray, y: np.ndarray) -> Callable[[], None]:
     """Return a pass of RBFSampler and SGDRegressor over the examples, one at a time."""
     sampler = RBFSampler(n_components=COMPONENTS, random_state=0).fit(X[:1])
 
-    def play() -> None:
+    def one_pass() -> None:
         model = SGDRegressor(learning_rate="constant", eta0=0.01)
         model.partial_fit(sampler.transform(X[:1]), y[:1])
         for i in range(1, len(y)):
@@ -56,7 +56,7 @@ def sklearn_one_at_a_time(X: np.ndarray, y: np.ndarray) -> Callable[[], None]:
             model.predict(z)
             model.partial_fit(z, y[i : i + 1])
 
-    return play
+    return one_pass
 
 
 @jax.jit
@@ -86,7 +86,7 @@ def short(options: Options, report: Report) -> None:
     ]
     digits = jnp.arange(few) % NUM_CLASSES
     state, keys = raker.init(key, INPUTS), keys_of(SEEDS_AT_ONCE)
-    # each function, its arguments, and the number of examples that it plays
+    # each function, its arguments, and the number of examples that it runs over
     calls: dict[str, tuple[Callable, tuple, int]] = {
         "raker": (one_run, (raker, state, X, y), T),
         f"raker, {SEEDS_AT_ONCE} seeds": (many_runs, (raker, keys, X, y), T * SEEDS_AT_ONCE),

@@ -33,7 +33,7 @@ def run(report: Report) -> None:
     states = jax.jit(jax.vmap(partial(learner.init, num_inputs=INPUTS)))(keys)
     one = learner.init(jax.random.key(0), INPUTS)
     fleet = partial(jaxmkl.run_fleet, learner, states, X, y)
-    # each function, and the number of examples that it plays
+    # each function, and the number of examples that it runs over
     calls = {
         "raker": (partial(jaxmkl.run, learner, one, X.reshape(-1, INPUTS), y.ravel()), y.size),
         "raker, a fleet": (fleet, y.size),

@@ -1,15 +1,15 @@
-"""What a compiled program launches in each round of a stream, counted in its text.
+"""The kernels that a compiled program launches in each round of a stream, counted in its text.
 
-On a GPU or TPU a round of a stream takes about as long as its kernels take to begin, some
-microseconds each, whatever they compute. So their number says what a stream costs there, also on a
-machine that has the compiler alone. On a CPU the same operations are calls of small functions.
+On a GPU or TPU a round of a stream takes about as long as starting its kernels, some microseconds
+each, whatever they compute. So their number tells the cost of a stream there, also on a machine
+that only has the compiler. On a CPU the same operations are calls of small functions.
 """
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
 Operations = Sequence[tuple[str, str]]  # opcodes, and the rest of their lines
-# what is no work of the device
+# operations without work of the device
 FREE = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all"}
 COMPUTATION = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) [^\n]*\{\n(.*?)^\}", re.M | re.S)
 OPERATION = re.compile(r"^\s+(?:ROOT )?%?[\w.\-]+ = (?:\(.*?\)|\S+) ([\w\-]+)\((.*)$", re.M)
@@ -92,7 +92,7 @@ def kernels_a_round(text: str, block_size: int) -> float:
     """Return how many kernels a round of a stream launches, given the program's text.
 
     Args:
-        text: of a program of :func:`jaxmkl.run`, or of another driver, as it is compiled.
+        text: the compiled program of :func:`jaxmkl.run`, or of another driver.
         block_size: the rounds of a block.
 
     Raises:

@@ -103,7 +103,7 @@ COMPONENTS = 850  # of scikit-learn's Fourier features, as many as raker has
 
 
 def missing(package: str) -> str | None:
-    """Return why the models of a package cannot be played here; None if they can."""
+    """Return why the models of a package cannot be run here; None if they can."""
     if find_spec(package) is None:
         return "not installed"
     java = shutil.which("java") or os.environ.get("JAVA_HOME")
@@ -113,7 +113,9 @@ def missing(package: str) -> str | None:
 class Ready(NamedTuple):
     """A model that is prepared for a stream."""
 
-    play: Callable[[], Iterable[object]]  # a pass of a fresh model; returns the predictions (T,)
+    one_pass: Callable[
+        [], Iterable[object]
+    ]  # a pass of a fresh model; returns the predictions (T,)
     settings: dict[str, object]
     start: Callable[[], dict[str, float]] = dict  # once before the first pass; returns metrics
 
@@ -128,7 +130,7 @@ def of_sklearn(model: Model, stream: Stream) -> Ready:
     of_sampler = {"gamma": 1 / X.shape[1], "n_components": COMPONENTS, "random_state": 0}
     known = {} if numbers else {"classes": np.unique(y)}
 
-    def play() -> np.ndarray:
+    def one_pass() -> np.ndarray:
         linear, inputs, targets = make(), StandardScaler(), StandardScaler()
         sampler = RBFSampler(**of_sampler).fit(X[:1])
         said = np.zeros(len(y))
@@ -145,7 +147,7 @@ def of_sklearn(model: Model, stream: Stream) -> Ready:
         return said
 
     scalers = {"inputs": "StandardScaler", **({"targets": "StandardScaler"} if numbers else {})}
-    return Ready(play, {**settings, "RBFSampler": of_sampler, **scalers})
+    return Ready(one_pass, {**settings, "RBFSampler": of_sampler, **scalers})
 
 
 def of_river(model: Model, stream: Stream) -> Ready:
@@ -161,7 +163,7 @@ def of_river(model: Model, stream: Stream) -> Ready:
         for x, label in zip(stream.X.tolist(), labels.tolist(), strict=True)
     ]
 
-    def play() -> list[float]:
+    def one_pass() -> list[float]:
         fresh, said = make(), []
         if scaler is not None:
             fresh = getattr(preprocessing, scaler)() | fresh
@@ -170,7 +172,7 @@ def of_river(model: Model, stream: Stream) -> Ready:
             fresh.learn_one(x, label)
         return said
 
-    return Ready(play, {**settings, "inputs": scaler})
+    return Ready(one_pass, {**settings, "inputs": scaler})
 
 
 def of_capymoa(model: Model, stream: Stream) -> Ready:
@@ -184,16 +186,16 @@ def of_capymoa(model: Model, stream: Stream) -> Ready:
     make, settings = model.made(stream.task, schema=data.get_schema())
     instances = list(data)
 
-    def play() -> list[float]:
+    def one_pass() -> list[float]:
         fresh, said = make(), []
         for instance in instances:
-            told = fresh.predict(instance) or 0  # None while it knows no class
-            said.append(float(told if classes is None else classes[told]))
+            label = fresh.predict(instance) or 0  # None while it knows no class
+            said.append(float(label if classes is None else classes[label]))
             fresh.train(instance)
         return said
 
     del settings["schema"]
-    return Ready(play, settings)
+    return Ready(one_pass, settings)
 
 
 def ours(model: Model, stream: Stream) -> Ready:
@@ -217,13 +219,13 @@ def ours(model: Model, stream: Stream) -> Ready:
         program["run"], stages = compiled(one_run, *arguments)
         return {"ready_seconds": sum(stages), "state_mib": state_bytes(state) / 2**20}
 
-    def play() -> np.ndarray:
+    def one_pass() -> np.ndarray:
         said = np.asarray(program["run"](*arguments).prediction)
         if stream.task == "regression":
             return said
         return said.argmax(axis=-1) if K else np.sign(said)
 
-    return Ready(play, {**made.parameters, "learner": learner}, start)
+    return Ready(one_pass, {**made.parameters, "learner": learner}, start)
 
 
 READY = {"sklearn": of_sklearn, "river": of_river, "capymoa": of_capymoa, "jaxmkl": ours}

@@ -22,7 +22,7 @@ from .peer_densities import densities
 from .peer_models import MODELS, Model, missing, ready
 from .timing import figures, in_own_process, peak_memory, real_or
 
-LENGTH = 4_000  # examples of the papers' data sets that are played
+LENGTH = 4_000  # examples of the papers' data sets that are used
 OF_PAPERS = {"magic04": "classification", "tom": "regression", "twitter": "regression"}
 ERRORS, DENSITIES = PARTS = "errors", "densities"
 DATASETS = (*amkl_river.DATASETS, *OF_PAPERS)
@@ -72,16 +72,16 @@ def errors(said: Iterable[float], stream: Stream) -> dict[str, list[float]]:
 
 
 def measured(model: Model, stream: Stream) -> list[Row]:
-    """Play a model over a stream in this process and return its rows."""
+    """Run a model over a stream in this process and return its rows."""
     jax.devices()  # the library is initialised, as the packages are
     import_module(model.package)
     made = ready(model, stream)
     before = peak_memory("VmRSS")
     starting = made.start()
-    said, first = timed(made.play)
+    said, first = timed(made.one_pass)
     grown, seconds = peak_memory() - before, [first]
     while len(seconds) < PASSES and sum(seconds) < ENOUGH:
-        seconds.append(timed(made.play)[1])
+        seconds.append(timed(made.one_pass)[1])
     metrics = {
         **errors(said, stream),
         "microseconds_per_example": [s / len(stream.y) * 1e6 for s in seconds],
@@ -93,7 +93,7 @@ def measured(model: Model, stream: Stream) -> list[Row]:
 
 
 def run(options: Options, report: Report) -> None:
-    """Play the requested parts, by default all."""
+    """Run the requested parts, by default all."""
     parts = chosen("part", options.parts, PARTS, PARTS)
     all_streams = streams(options, report)
     if ERRORS in parts:
@@ -105,7 +105,7 @@ def run(options: Options, report: Report) -> None:
 
 
 def of_errors(options: Options, report: Report, all_streams: list[Stream]) -> None:
-    """Play every model on every stream, each pair in a process of its own, one after the other."""
+    """Run every model on every stream, each pair in a process of its own, one after the other."""
     reasons = {package: missing(package) for package in COLOURS}
     for package, why in reasons.items():
         if why:

@@ -122,7 +122,7 @@ def call_of(case: Case, options: Options) -> tuple[str, Callable[[], design.Desi
 
 
 def measured(case: Case, options: Options) -> tuple[str, dict[str, list[float]]]:
-    """Play a case in this process; return its data set and its figures."""
+    """Run a case in this process; return its data set and its figures."""
     with jax.enable_x64(not case.features and case.method != "from_points"):
         dataset, call = call_of(case, options)
         before = peak_memory()

@@ -89,13 +89,13 @@ def call_of(case: Case, options: Options) -> tuple[str, tuple]:
 
 def support_vectors(options: Options, report: Report) -> None:
     """Time passes of learners with support vectors."""
-    played = [(case, *call_of(case, options)) for case in CASES]
+    prepared = [(case, *call_of(case, options)) for case in CASES]
     calls = {
-        f"{data} {case.name}": (orders_at_once, arguments) for case, data, arguments in played
+        f"{data} {case.name}": (orders_at_once, arguments) for case, data, arguments in prepared
     }
     found = measured(report, calls, REPEATS, twice=False)
     rows: list[Row] = []
-    for (case, dataset, _), of_case in zip(played, found.values(), strict=True):
+    for (case, dataset, _), of_case in zip(prepared, found.values(), strict=True):
         metrics = {
             "seconds_per_pass": [s / case.orders for s in of_case.seconds],
             **of_case.before(),
@@ -126,19 +126,19 @@ def tenths(options: Options, report: Report) -> None:
     chunks = [(X[rows], y[rows]) for rows in order[: size * TENTHS].reshape(TENTHS, size)]
     learner = jaxmkl.oks_sil(**SKETCH)
     start = learner.init(jax.random.key(0), X.shape[1])
-    report.say(f"playing {dataset} in {TENTHS} chunks of {size}")
+    report.say(f"running {dataset} in {TENTHS} chunks of {size}")
     next(jaxmkl.stream(learner, start, chunks[:1]))  # compiles
 
-    def played(state: object, chunk: tuple) -> tuple:
+    def run_chunk(state: object, chunk: tuple) -> tuple:
         return next(jaxmkl.stream(learner, state, [chunk]))
 
     states, seconds = [start], []
     for chunk in chunks:
-        (state, _), taken = timed(played, states[-1], chunk)
+        (state, _), taken = timed(run_chunk, states[-1], chunk)
         states.append(state)
         seconds.append(taken)
     ends = {"first": 0, "last": TENTHS - 1}
-    again = {end: partial(played, states[i], chunks[i]) for end, i in ends.items()}
+    again = {end: partial(run_chunk, states[i], chunks[i]) for end, i in ends.items()}
     later = in_turn(again, END_REPEATS)
     metrics = {
         "seconds_per_pass": [sum(seconds)],
@@ -206,7 +206,7 @@ def many_tasks(options: Options, report: Report) -> None:
 
 
 def _peak_of(case: Case, options: Options) -> tuple[str, dict[str, list[float]]]:
-    """Play a case; return its data set and its figures."""
+    """Run a case; return its data set and its figures."""
     dataset, arguments = call_of(case, options)
     before = peak_memory()
     (_, number), seconds = timed(orders_at_once, *arguments)
@@ -220,7 +220,7 @@ def _peak_of(case: Case, options: Options) -> tuple[str, dict[str, list[float]]]
 
 def memory(options: Options, report: Report, case: Case = LARGEST) -> None:
     """Measure the peak memory of many support vectors, in a process of their own."""
-    report.say(f"playing {case.dataset} {case.name} in a process of its own: some minutes")
+    report.say(f"running {case.dataset} {case.name} in a process of its own: some minutes")
     rows = case.rows(*in_own_process(_peak_of, case, options))
     report.table(
         "Memory of many support vectors",

@@ -1,4 +1,4 @@
-"""Decisions by what a learner does not know: which arm, which point, which label.
+"""Decisions by a learner's own uncertainty: which arm, which point, which label.
 
 The parts:
 

@@ -1,17 +1,17 @@
 """Contextual bandits: Thompson sampling by the learner's own variance, and others beside it.
 
-In each round a context comes, one arm of K is played, and its reward alone is seen. Every arm has
+In each round a context comes, one of K arms is played, and only its reward is seen. Every arm has
 a learner of rewards: least squares on Fourier features of Gaussians of four widths, from a quarter
-to twice the median distance of contexts. The noise of rewards is one for all arms. An arm that was
-played a few times, with rewards that happened to be the same, would take its own noise for none,
-and be as good as never played again; and one whose rewards differed, for ever. The learner is the
-same for all strategies but LinUCB:
+to twice the median distance of contexts. All arms share the noise of rewards. Otherwise an arm
+with a few rewards that happen to be equal would estimate no noise and be hardly played again, and
+one whose rewards differ would be played for ever. The learner is the same for all strategies but
+LinUCB:
 
     Thompson sampling     plays the largest value + ξ_k sqrt(epistemic), with normal numbers ξ_k of
                           each arm
     half shared           the same with ξ_k = (ξ + ζ_k) / sqrt(2), ξ of all arms and ζ_k of each:
-                          every arm is drawn from its own distribution as before, but of many arms
-                          the largest of many draws is nearly always far off, and less so here
+                          every arm is drawn from its own distribution as before, but the largest
+                          of many draws is nearly always far off, and less so here
     one draw              the same with one ξ for all arms. A bound of a random width (Vaswani,
                           Mehrabian, Durand and Kveton, 2020, Old dog learns new tricks)
     epsilon-greedy        plays at random with probability ε, else the largest value
@@ -21,7 +21,7 @@ The bandits:
 
     waves     five normal inputs, five arms; an arm's mean reward is a random Fourier series,
               nearly a Gaussian process of bandwidth 2; noise of deviation .1
-    wheel     that of Riquelme, Tucker and Snoek (2018), Deep Bayesian bandits showdown, δ = .5:
+    wheel     of Riquelme, Tucker and Snoek (2018), Deep Bayesian bandits showdown, δ = .5:
               contexts in a disc; one arm has 1.2, four have 1, or 50 outside the radius δ in their
               quadrant; noise of deviation .01
     digits    scikit-learn's images, standardised: a digit is an arm, its reward 1, all others' 0
@@ -41,7 +41,7 @@ import sklearn.datasets
 import jaxmkl
 from jaxmkl.evaluate import Candidate, Row
 
-from ..evaluate import Played, keys_of, program, timed
+from ..evaluate import Measured, keys_of, program, timed
 from ..papers.paper import Job
 
 ROUNDS = 2000
@@ -51,7 +51,7 @@ RADIUS, LARGE, SURE, SMALL, WHEEL_NOISE = 0.5, 50.0, 1.2, 1.0, 0.01
 RELATIVE_WIDTHS = (0.25, 0.5, 1.0, 2.0)  # of the median distance
 PENALTY = 0.01  # as in the learned banks of expert_mkl
 FEATURES = 50
-SEEN = 500  # contexts whose median distance is taken
+SEEN = 500  # contexts that the median distance is of
 
 
 class Rounds(NamedTuple):
@@ -105,7 +105,7 @@ BANDITS: Mapping[str, Callable[[jax.Array], Rounds]] = {
 def thompson(
     said: jaxmkl.Prediction, key: jax.Array, time: jax.Array, shared: float = 0.0
 ) -> jax.Array:
-    """Return an arm as often as it may be the best; arms share some of the variance of a draw."""
+    """Return an arm with the probability that it is best; arms share some variance of a draw."""
     own, common = jax.random.split(key)
     draws = np.sqrt(1 - shared) * jax.random.normal(own, said.value.shape)
     draws += np.sqrt(shared) * jax.random.normal(common)
@@ -159,7 +159,7 @@ def learned(
     x: jax.Array,
     reward: jax.Array,
 ) -> jaxmkl.mkl.MKLState:
-    """Return the states of all arms after a reward of one, from which all learn the noise."""
+    """Return the states of all arms after one arm's reward, from which all learn the noise."""
     of_arm = learner.update(jax.tree.map(lambda leaf: leaf[arm], states), x, reward)
     after = jax.tree.map(lambda leaf, new: leaf.at[arm].set(new), states, of_arm)
     of_all = jax.tree.map(lambda leaf, new: jnp.full_like(leaf, new), states.noise, of_arm.noise)
@@ -167,7 +167,9 @@ def learned(
 
 
 @functools.partial(jax.jit, static_argnames="choose")
-def played(learner: jaxmkl.MKL, keys: jax.Array, rounds: Rounds, choose: Callable) -> jax.Array:
+def run_bandit(
+    learner: jaxmkl.MKL, keys: jax.Array, rounds: Rounds, choose: Callable
+) -> jax.Array:
     """Play a bandit for each key, and return the regret of each round (S, T)."""
 
     def one(key: jax.Array, rounds: Rounds) -> jax.Array:
@@ -210,7 +212,7 @@ def linucb(rounds: Rounds) -> jax.Array:
 
 
 def bandits(job: Job) -> None:
-    """Play every bandit by every strategy, an own bandit or order for each seed."""
+    """Play every bandit by every strategy, with a bandit or an order of its own for each seed."""
     names, _ = job.among("bandits", tuple(BANDITS), ("expert_mkl",))
     found: list[Row] = []
     with job.report.progress("bandits", len(names) * (len(CHOICES) + 1)) as step:
@@ -225,12 +227,12 @@ def bandits(job: Job) -> None:
                     made = Candidate(strategy, learner, {"alpha": 1.0, "regularization": 1.0})
                 else:
                     given, choose = (learner, keys, rounds), CHOICES[strategy]
-                    regret, seconds = timed(program(played, *given, choose=choose), *given)
+                    regret, seconds = timed(program(run_bandit, *given, choose=choose), *given)
                     made = Candidate(strategy, learner, {"regularization": PENALTY})
                 regret = np.asarray(regret, np.float64)
                 late = regret[:, -(regret.shape[1] // 4) :].mean(axis=1)
                 figures = {"regret": regret.sum(axis=1), "late_regret": late}
-                of_strategy = Played(figures, seconds / job.seeds)
+                of_strategy = Measured(figures, seconds / job.seeds)
                 found += of_strategy.rows("decisions", name, made)
     notes = [
         f"{ROUNDS} rounds (digits: every image once); late regret: a round of the last quarter",

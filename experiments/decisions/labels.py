@@ -1,6 +1,6 @@
 """Regression with a tenth of the labels: by variance, by disagreement, by chance.
 
-The streams of Hong and Chae are played as in their tables, the others standardised by their first
+The streams of Hong and Chae are run as in their tables, the others standardised by their first
 1,000 rows; all in file order. The seeds draw the features and the queries, so that runs of one
 seed make pairs.
 """
@@ -12,7 +12,7 @@ import numpy as np
 from jaxmkl.evaluate import Candidate, Row
 from jaxmkl.query import Query, Random, Rate
 
-from ..evaluate import Played, Stream, candidate
+from ..evaluate import Measured, Stream, candidate
 from ..papers import amkl_learned, amkl_runs
 from ..papers.paper import Job
 
@@ -33,7 +33,7 @@ def stream_of(job: Job, dataset: str) -> Stream:
 
 
 def in_errors(differences: np.ndarray) -> float:
-    """Return the mean of paired differences (S,) in units of its standard error.
+    """Return the mean of paired differences (S,) divided by its standard error.
 
     >>> round(in_errors(np.array([1.0, 2.0, 3.0])), 3)
     3.464
@@ -45,7 +45,7 @@ def in_errors(differences: np.ndarray) -> float:
 
 
 def active(job: Job) -> None:
-    """Play expert_mkl with a tenth of the labels, chosen in several ways."""
+    """Run expert_mkl with a tenth of the labels, chosen in several ways."""
     datasets, _ = job.among("active", STREAMS, ("expert_mkl",))
 
     def built(stream: Stream, name: str) -> Candidate:
@@ -72,7 +72,7 @@ def active(job: Job) -> None:
             shares["difference"] = errors - by_chance[dataset]
             errors_apart = in_errors(shares["difference"])
             lines.append(f"{dataset}, {made.name}: {errors_apart:+.1f} standard errors")
-        found += Played(shares, runs.seconds_per_run).rows("decisions", dataset, made)
+        found += Measured(shares, runs.seconds_per_run).rows("decisions", dataset, made)
     notes = [
         "expert_mkl(banks='fixed'), file order; the seeds draw features and queries",
         "paired differences of the error from that by chance:",

@@ -1,9 +1,9 @@
 """Bayesian optimisation of test functions inside a scan, beside random search.
 
 After ten random points, each round has 256 random candidates and 256 near the best point so far,
-drawn from a normal distribution of deviation .1 around it. Of these the point is evaluated that
-has the largest draw from N(value, epistemic), or the largest value + 2 sqrt(epistemic), by a
-learner of least squares on Fourier features of Gaussians of four widths, from .1 to .8 sqrt(D).
+drawn from a normal distribution of deviation .1 around it. The point with the largest draw from
+N(value, epistemic), or the largest value + 2 sqrt(epistemic), is evaluated; the learner is least
+squares on Fourier features of Gaussians of four widths, from .1 to .8 sqrt(D).
 Inputs are scaled to [0, 1]; values are standardised by those of the first ten points.
 """
 
@@ -19,7 +19,7 @@ import jaxmkl
 from jaxmkl import abilities
 from jaxmkl.evaluate import Candidate, Row
 
-from ..evaluate import Played, keys_of, program, timed
+from ..evaluate import Measured, keys_of, program, timed
 from ..papers.paper import Job
 
 EVALUATIONS, FIRST = 100, 10
@@ -81,7 +81,7 @@ FUNCTIONS: Mapping[str, Function] = {
 
 
 def by_draw(said: jaxmkl.Prediction, key: jax.Array) -> jax.Array:
-    """Return a draw from what the function may be."""
+    """Return a draw from the learner's distribution of the function."""
     draws = jax.random.normal(key, said.value.shape)
     return said.value + jnp.sqrt(jnp.asarray(said.epistemic)) * draws
 
@@ -173,7 +173,7 @@ def optimisation(job: Job) -> None:
                 figures = {"regret_halfway": half, "simple_regret": regret.min(axis=1)}
                 parameters = {} if how == RANDOM else {"regularization": PENALTY}
                 made = Candidate(how, learner, parameters)
-                found += Played(figures, seconds / job.seeds).rows("decisions", name, made)
+                found += Measured(figures, seconds / job.seeds).rows("decisions", name, made)
     notes = [
         f"simple regret: the least value found less the minimum, after {EVALUATIONS} evaluations; "
         f"halfway: after {EVALUATIONS // 2}"

@@ -35,7 +35,7 @@ from jaxmkl.query import Disagreement
 from .. import generate
 from ..evaluate import (
     FAMILY,
-    Played,
+    Measured,
     Stream,
     candidate,
     evaluate,
@@ -58,7 +58,7 @@ from .amkl_probabilities import DIGITS, probabilities
 from .amkl_probabilities import TABLES as PROBABLE_TABLES
 from .amkl_river import DATASETS as RIVER
 from .amkl_river import river
-from .amkl_runs import CLASSIFICATION, MSE, ONLINE_RANKS, REGRESSION, played, stream_of
+from .amkl_runs import CLASSIFICATION, MSE, ONLINE_RANKS, REGRESSION, run_all, stream_of
 from .paper import Job, Paper, plain
 from .printed import ADAPTIVE_RANDOM_FOREST, BEST_MISTAKE_RATE, printed
 
@@ -93,7 +93,7 @@ def table_rows(job: Job, part: str) -> list[Row]:
         return {"tolerance": TUNED_TOLERANCE[dataset]} if name == TUNED else {}
 
     datasets, names = job.among(part, REGRESSION, tuple(TABLES))
-    return played(job, part, datasets, names, tuned, of_tables)
+    return run_all(job, part, datasets, names, tuned, of_tables)
 
 
 def of_tables(paper: str, dataset: str, algorithm: str, metric: str) -> float | None:
@@ -126,7 +126,7 @@ NORMED_ON = 500
 def tuned_step(learner: jaxmkl.MKL, stream: Stream) -> float:
     """Return the step size with the least error over the stream's first examples.
 
-    The grid is in units of 1 / k(x, x), the natural unit of a step on an example.
+    The grid is relative to 1 / k(x, x), the natural scale of a step on an example.
     """
     gram = kernels_of(learner).gram(jnp.asarray(stream.X[:NORMED_ON]))
     grid = np.array(STEP_SIZES) / float(jnp.diagonal(gram, axis1=1, axis2=2).mean())
@@ -155,7 +155,7 @@ def support(job: Job) -> None:
     notes = [
         "file order, one run: nothing is random",
         f"step sizes: the best of {steps} (polynomials and linear: over the mean of k(x, x) of "
-        f"the first {NORMED_ON}) on the first {TUNED_ON} examples, which the run then plays too; "
+        f"the first {NORMED_ON}) on the first {TUNED_ON} examples, which the run then has too; "
         "the paper's rows are weak because of theirs; a step that is best there may be too large "
         "for later examples of a larger norm (polynomials on twitter and naval)",
     ]
@@ -185,10 +185,10 @@ def best_printed(paper: str, dataset: str, algorithm: str, metric: str) -> float
 
 
 def classification(job: Job) -> None:
-    """Play expert_mkl as a classifier, on features standardised by the whole set or online."""
+    """Run expert_mkl as a classifier, on features standardised by the whole set or online."""
     datasets, names = job.among("classification", CLASSIFICATION, ("expert_mkl",))
     names = (*names, *ONLINE_RANKS)
-    found = played(job, "classification", datasets, names, printed=best_printed)
+    found = run_all(job, "classification", datasets, names, printed=best_printed)
     job.report.table(
         "expert_mkl in classification",
         found,
@@ -271,7 +271,7 @@ def regret(job: Job) -> None:
 
 
 def regret_by(job: Job, dataset: str, loss: jaxmkl.losses.Loss, names: Sequence[str]) -> None:
-    """Measure the regret by a loss, which the learners and their queries have, too."""
+    """Measure the regret by a loss, which learners and their queries use too."""
     squared = dataset == STATIONARY
     lengths = LENGTHS if squared else ABSOLUTE_LENGTHS
     X, y = generate.examples(1, 0, lengths[-1], drift=False)
@@ -296,7 +296,7 @@ def regret_by(job: Job, dataset: str, loss: jaxmkl.losses.Loss, names: Sequence[
                     total = np.abs(runs.prediction - stream.y).sum(axis=1)
                 found[name].append(total - hindsight)
                 name_and_made = "amkl", f"{dataset}, T = {length}", built
-                of_regret = Played({"regret": found[name][-1]}, runs.seconds_per_run)
+                of_regret = Measured({"regret": found[name][-1]}, runs.seconds_per_run)
                 measured += [*of_regret.rows(*name_and_made), *runs.rows(*name_and_made)]
     by = "squared" if squared else "absolute"
     job.report.table(
@@ -326,7 +326,7 @@ def regret_by(job: Job, dataset: str, loss: jaxmkl.losses.Loss, names: Sequence[
 
 
 def by_loss(learner: jaxmkl.MKL, loss: jaxmkl.losses.Loss) -> jaxmkl.MKL:
-    """Return a learner whose query measures disagreement by the loss, as (33) has it.
+    """Return a learner whose query measures disagreement by the loss, as in (33).
 
     >>> by_loss(jaxmkl.amkl(), LOSSES[ABSOLUTE]).query.loss
     EpsilonInsensitive(epsilon=0.0)

@@ -1,10 +1,10 @@
-"""Predictive distributions of expert_mkl: log scores, CRPS, and what intervals cover.
+"""Predictive distributions of expert_mkl: log scores, CRPS, and the coverage of intervals.
 
 The streams are those of learned kernels, standardised by their first 1,000 rows, up to row 6,000.
-Beside the distribution stand, around the same predictions, a normal distribution of the variance
-that the learner itself knows, and a t with 4 degrees of freedom whose variance is that of the last
-200 errors. The intervals of both lines are conformal: as wide as the distribution says, or the
-same for all x. The latter stand around fixed kernels, too.
+The distribution is compared, around the same predictions, with a normal distribution of the
+variance that the learner itself knows, and a t with 4 degrees of freedom and the variance of the
+last 200 errors. The intervals of both lines are conformal: as wide as the distribution says, or
+the same for all x. The latter are measured around fixed kernels, too.
 """
 
 import jax
@@ -100,7 +100,7 @@ def printed(_: str, dataset: str, name: str, metric: str) -> float | None:
 
 
 def densities(job: Job) -> None:
-    """Distributions of expert_mkl by log score and CRPS, and intervals that follow the input."""
+    """Show distributions of expert_mkl by log score and CRPS, and intervals that follow x."""
     datasets, _ = job.among("densities", DATASETS, ("expert_mkl",))
     keys = keys_of(job.seeds if job.options.seeds else SEEDS)
     found: list[Row] = []
@@ -118,9 +118,9 @@ def densities(job: Job) -> None:
             ("expert_mkl (no distribution)", made, of_value),
             ("fixed kernels (no distribution)", fixed, of_value),
         ):
-            played = in_sequence(figures(learner, stream, key) for key in keys)
+            measured = in_sequence(figures(learner, stream, key) for key in keys)
             one = Candidate(name, learner, parameters)
-            found += played.rows("amkl", dataset, one, printed)
+            found += measured.rows("amkl", dataset, one, printed)
     notes = [
         f"standardised by the first {FIRST} rows; figures of rows {FIRST} to {LAST}",
         "log score: mean log density of the labels; CRPS in standardised units",

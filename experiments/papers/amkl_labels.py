@@ -1,4 +1,4 @@
-"""expert_mkl with some of the labels, also those that strategies of scikit-activeml ask for."""
+"""Runs of expert_mkl with some of the labels, also those that scikit-activeml asks for."""
 
 import dataclasses
 import functools
@@ -17,14 +17,14 @@ from .paper import Job
 
 LABEL_RATES = (0.02, 0.05, 0.1, 0.2, 0.5)
 
-# Strategies of others see one example at a time, so there are fewer orders and examples.
+# Strategies of other packages see one example at a time, so there are fewer orders and examples.
 PEER_RATES = (0.05, 0.1, 0.2, 0.5)
 PEER_SEEDS = 4
 PEER_ROUNDS = 2000
 
 
 def labels(job: Job) -> None:
-    """Play expert_mkl with several shares of labels: the most useful, random, every k-th."""
+    """Run expert_mkl with several shares of labels: the most useful, random, every k-th."""
     queries: dict[str, Query] = {}
     for share in LABEL_RATES:
         queries[f"expert_mkl (rate {share:g})"] = Rate(share)
@@ -46,7 +46,7 @@ def labels(job: Job) -> None:
 
 
 def some(job: Job, dataset: str) -> Stream:
-    """Read a stream, of a longer one PEER_ROUNDS examples, always the same draw."""
+    """Read a stream; of a longer one draw PEER_ROUNDS examples, always the same."""
     stream = stream_of(job, dataset)
     chosen = np.random.default_rng(0).permutation(len(stream.y))[:PEER_ROUNDS]
     name = f"{stream.name}, {len(chosen)} examples"
@@ -54,7 +54,7 @@ def some(job: Job, dataset: str) -> Stream:
 
 
 def strategies(job: Job, datasets: Sequence[str]) -> None:
-    """Play the same learner with the strategies of scikit-activeml, on shorter streams."""
+    """Run the same learner with the strategies of scikit-activeml, on shorter streams."""
     asking: dict[str, tuple[str, float]] = {
         f"expert_mkl ({how} {share:g})": (how, share)
         for share in PEER_RATES

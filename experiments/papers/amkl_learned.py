@@ -1,6 +1,6 @@
-"""expert_mkl by its banks of models: kernels that are fixed, and kernels that it learns.
+"""The banks of models of expert_mkl: kernels that are fixed, and kernels that it learns.
 
-Inputs and target are standardised by the first 1,000 rows; of a stream 12,000 rows are played, in
+Inputs and target are standardised by the first 1,000 rows; 12,000 rows of a stream are run, in
 file order. The figure is the mean squared error after the first 1,000 rows as a share of the
 variance of the target there ("nmse"), and that of the second half of all rows.
 """
@@ -15,7 +15,7 @@ from sklearn.datasets import make_friedman1, make_friedman2
 from jaxmkl.evaluate import Candidate, Row
 
 from .. import generate
-from ..evaluate import Played, Runs, Stream, candidate
+from ..evaluate import Measured, Runs, Stream, candidate
 from ..refitted import EVERY, MODELS, refitted
 from .amkl_runs import REGRESSION
 from .paper import Job
@@ -96,7 +96,7 @@ def measured(runs: Runs) -> dict[str, np.ndarray]:
 
 
 def learned(job: Job) -> None:
-    """expert_mkl with banks whose kernels are learned, and batch models refitted beside it."""
+    """Run expert_mkl with banks whose kernels are learned, beside refitted batch models."""
     datasets, _ = job.among("learned", DATASETS, ("expert_mkl",))
     streams = {dataset: stream_of(job, dataset) for dataset in datasets}
     job = dataclasses.replace(job, seeds=job.seeds if job.options.seeds else SEEDS)
@@ -111,7 +111,7 @@ def learned(job: Job) -> None:
         found.append((stream.name, *refitted(name, stream, np.arange(len(stream.y))[None])))
     rows: list[Row] = []
     for dataset, made, runs in sorted(found, key=lambda one: datasets.index(one[0])):
-        rows += Played(measured(runs), runs.seconds_per_run).rows("amkl", dataset, made)
+        rows += Measured(measured(runs), runs.seconds_per_run).rows("amkl", dataset, made)
     notes = [
         f"standardised by the first {FIRST} rows, at most {ROWS} rows in file order",
         f"nmse: the error after the first {FIRST} rows as a share of the variance there",

@@ -8,7 +8,7 @@ import jaxmkl
 from jaxmkl.evaluate import Row
 
 from .. import generate
-from ..evaluate import Played, Runs, Stream, candidate, evaluate, keys_of
+from ..evaluate import Measured, Runs, Stream, candidate, evaluate, keys_of
 from ..refitted import EVERY, MODELS, refitted
 from .amkl_runs import (
     AGGREGATES,
@@ -27,15 +27,15 @@ BATCH_SEEDS = 2  # orders of a batch model; in file order there is one run, as n
 
 
 def mixture(job: Job) -> None:
-    """Play expert_mkl with different aggregates, beside refitted batch models."""
+    """Run expert_mkl with different aggregates, beside refitted batch models."""
     task = dict.fromkeys(CLASSIFICATION, "classification")
 
     def arguments(dataset: str, name: str) -> dict:
         return combined(task.get(dataset, "regression"), name)
 
     job = with_fixed_bank(job)
-    played = of_both_tasks(job, "mixture", VARIANTS, arguments)
-    datasets = list(dict.fromkeys(row.dataset for row in played))
+    measured = of_both_tasks(job, "mixture", VARIANTS, arguments)
+    datasets = list(dict.fromkeys(row.dataset for row in measured))
     batch(job, datasets)
     found: list[Row] = []
     for dataset in datasets:
@@ -53,14 +53,14 @@ def mixture(job: Job) -> None:
     job.report.table(title, found, units=units, hidden=("label_rate",), notes=notes)
 
 
-def later(runs: Runs) -> Played:
+def later(runs: Runs) -> Measured:
     """Return the error after the first EVERY rounds, or nothing if the stream is not longer."""
     error, rounds = runs.error, runs.error.shape[1]
     measured = {}
     if rounds > EVERY:
         total = error[:, -1] * rounds - error[:, EVERY - 1] * EVERY
         measured = {f"later_{runs.metric}": total / (rounds - EVERY)}
-    return Played(measured, runs.seconds_per_run)
+    return Measured(measured, runs.seconds_per_run)
 
 
 def batch(job: Job, datasets: Sequence[str]) -> None:
@@ -77,18 +77,18 @@ ABRUPT = "abrupt"
 DRAWS = 5
 SEGMENTS = 4
 PERIOD = generate.PERIOD
-TOLD = "expert_mkl (begun anew at each change)"
+RESTARTED = "expert_mkl (begun anew at each change)"
 LEARNED = "expert_mkl (kernels learned)"
 
 
 def drift(job: Job) -> None:
-    """Play expert_mkl where two functions, a rough and a smooth one, alternate abruptly."""
+    """Run expert_mkl where two functions, a rough and a smooth one, alternate abruptly."""
     job.among("drift", (ABRUPT,), ("expert_mkl",))
     draws = job.seeds if job.options.seeds else DRAWS
     settings = job.options.settings
     errors: dict[str, np.ndarray] = {}
     found: list[Row] = []
-    variants = *VARIANTS, TOLD, LEARNED
+    variants = *VARIANTS, RESTARTED, LEARNED
     drawn = [generate.abrupt(draw, 0, SEGMENTS * PERIOD, period=PERIOD) for draw in range(draws)]
     with job.report.progress("drift", len(variants)) as step:
         for name in variants:
@@ -98,20 +98,20 @@ def drift(job: Job) -> None:
             made = candidate(name, "expert_mkl", "regression", settings, **chosen)
             runs = []
             for X, y in drawn:
-                for part in np.split(np.arange(len(y)), SEGMENTS if name == TOLD else 1):
+                for part in np.split(np.arange(len(y)), SEGMENTS if name == RESTARTED else 1):
                     stream = Stream(ABRUPT, X[part], y[part], "regression")
                     runs.append(evaluate(made.learner, stream, 1, permute=False))
             squares = [np.square(run.prediction[0] - run.stream.y) for run in runs]
             errors[name] = np.reshape(squares, (draws, SEGMENTS, PERIOD)).mean(axis=2)
             seconds = sum(run.seconds_per_run for run in runs) / draws
             measured = of_segments(errors[name], errors[VARIANTS[0]])
-            found += Played(measured, seconds).rows("amkl", ABRUPT, made)
+            found += Measured(measured, seconds).rows("amkl", ABRUPT, made)
     notes = [
         f"{draws} streams, each of functions and inputs of its own; {SEGMENTS} segments of "
         f"{PERIOD} rounds: the rough function, the smooth one, the same two again",
         "the variance of y is near 1 where it is rough, near 0.25 where it is smooth; that of its "
         f"noise is {generate.NOISE**2:g}",
-        "begun anew: it is told of each change, unlike all others",
+        "begun anew: it knows of each change, unlike all others",
         "kernels learned: the default banks; all others have the fixed one",
         "of hedge: the error over that of Hedge on the same stream; after: segments 2 and on",
     ]

@@ -69,7 +69,7 @@ def of_boosting(name: str, data: Classes) -> dict[str, float]:
 
 
 def probabilities(job: Job) -> None:
-    """Probabilities of expert_mkl by log loss, Brier score and calibration, beside boosting."""
+    """Show probabilities of expert_mkl by log loss, Brier score and calibration, and boosting."""
     datasets, _ = job.among("probabilities", DATASETS, (NAME,))
     keys = keys_of(job.seeds if job.options.seeds else SEEDS)
     found: list[Row] = []
@@ -87,12 +87,12 @@ def probabilities(job: Job) -> None:
             for name in (*learners, *BOOSTING):
                 step(f"{dataset} {name}")
                 ours = learners.get(name)
-                played = in_sequence(
+                measured = in_sequence(
                     of_boosting(name, part) if ours is None else of_learner(ours, key, part)
                     for key, part in zip(keys, parts, strict=True)
                 )
                 parameters = {"refitted_every": EVERY} if ours is None else made.parameters
-                found += played.rows("amkl", dataset, Candidate(name, ours, parameters))
+                found += measured.rows("amkl", dataset, Candidate(name, ours, parameters))
     notes = [
         f"an order for each seed, of at most {ROWS} rows, standardised by the whole set; of the "
         f"rows after the first {EVERY}",

@@ -1,4 +1,4 @@
-"""expert_mkl on the data sets of the package river: in file order, without tuning."""
+"""Runs of expert_mkl on the data sets of the package river: in file order, without tuning."""
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
@@ -9,7 +9,7 @@ import numpy as np
 import jaxmkl
 from jaxmkl.evaluate import Candidate, Row
 
-from ..evaluate import Played, Runs, Stream, candidate
+from ..evaluate import Measured, Runs, Stream, candidate
 from .amkl_runs import ONLINE_RANKS, combined
 from .paper import Job
 from .printed import RIVER_BEST
@@ -95,7 +95,7 @@ def of_river(paper: str, dataset: str, algorithm: str, metric: str) -> float | N
 
 
 def river(job: Job) -> None:
-    """Play expert_mkl on river's bundled data sets, beside the best of river's models."""
+    """Run expert_mkl on river's bundled data sets, beside the best of river's models."""
     datasets, _ = job.among("river", DATASETS, ("expert_mkl",))
     if bundled(datasets[0]) is None:
         job.report.say("river: the package river is not installed, its data sets are left out")
@@ -116,8 +116,8 @@ def river(job: Job) -> None:
     )
     rows: list[Row] = []
     for dataset, made, runs in found:
-        played = Played(measured(runs), runs.seconds_per_run)
-        rows += played.rows("amkl", dataset, made, of_river)
+        figures = Measured(measured(runs), runs.seconds_per_run)
+        rows += figures.rows("amkl", dataset, made, of_river)
     notes = [
         "file order; inputs scaled by running moments (or ranks), targets by running moments",
         "printed: the best of river's 15 to 20 models in its own benchmark",

@@ -50,7 +50,7 @@ def stream_of(job: Job, dataset: str, scale: str = "standard") -> Stream:
     return Stream(dataset, X.astype(np.float32), data.y.astype(np.float32), data.task)
 
 
-def played(
+def run_all(
     job: Job,
     part: str,
     datasets: Sequence[str],
@@ -60,7 +60,7 @@ def played(
 ) -> list[Row]:
     """Return the rows of learners on data sets, after running those that no part has run before.
 
-    Regression is played in file order, classification in an order for each seed. A learner's name
+    Regression is run in file order, classification in an order for each seed. A learner's name
     is that of its factory, followed by words in brackets; for those in ONLINE_RANKS, features are
     scaled online by running ranks instead of by the whole set. ``arguments`` returns the factory's
     arguments for a data set and a name, which a learner as published does not take.
@@ -105,5 +105,5 @@ def of_both_tasks(
     for of_task in (REGRESSION, CLASSIFICATION):
         with suppress(NoneRequestedError):
             datasets, _ = job.among(part, of_task, ("expert_mkl",))
-            found += played(job, part, datasets, names, of_fixed)
+            found += run_all(job, part, datasets, names, of_fixed)
     return found

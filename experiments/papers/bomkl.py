@@ -176,7 +176,7 @@ def sensitivity(job: Job) -> None:
     found: dict[tuple, Runs] = {}
     with job.report.progress("sensitivity", len(pairs) + len(others) * len(BETAS)) as step:
 
-        def play(key: tuple, words: str, **arguments: float) -> None:
+        def run(key: tuple, words: str, **arguments: float) -> None:
             name = key[0]
             made = candidate(f"{name} ({words})", name, "classification", settings, **arguments)
             step(made.name)
@@ -186,12 +186,12 @@ def sensitivity(job: Job) -> None:
 
         for alpha, beta in pairs:
             words = f"α = {alpha:g}, β = {beta:g}"
-            play(("spa", alpha, beta), words, alpha=alpha, beta=beta)
+            run(("spa", alpha, beta), words, alpha=alpha, beta=beta)
         for name in others:
             for beta in BETAS:
                 size = supports(found["spa", ALPHA, beta]).mean() / len(kernels_one_by_one())
                 words = f"as spa, β = {beta:g}"
-                play((name, ALPHA, beta), words, budget=max(1, round(size)))
+                run((name, ALPHA, beta), words, budget=max(1, round(size)))
     job.report.table(
         "Figure 1: alpha and beta of SPA",
         measured,
@@ -228,7 +228,7 @@ def supports(runs: Runs) -> np.ndarray:
 
 
 def precision(job: Job) -> None:
-    """Play every row in single and in double precision, in the same orders."""
+    """Run every row in single and in double precision, in the same orders."""
     names = tuple(dict.fromkeys((*TABLE_1, *TABLE_2)))
     datasets, names = job.among("precision", SMALL, names)
     found: list[Row] = []

@@ -99,13 +99,13 @@ def rows_of(
 
 def show(job: Job, title: str, measured: list[Row]) -> None:
     """Show figures beside their bounds."""
-    job.report.table(title, measured, notes=[*NOTES, *told(measured)])
+    job.report.table(title, measured, notes=[*NOTES, *summary(measured)])
 
 
-def told(measured: list[Row]) -> list[str]:
+def summary(measured: list[Row]) -> list[str]:
     """Return a line that says how many bounds hold, and one for each that does not.
 
-    >>> told(rows(("bomkl", "any", "spa"), {"loss_share": [0.5]}))
+    >>> summary(rows(("bomkl", "any", "spa"), {"loss_share": [0.5]}))
     ['1 of 1 bounds hold']
     """
     shares = [row for row in measured if row.metric.endswith("_share")]
@@ -131,7 +131,7 @@ SPARSE = ((1.0, 3.0), (1.0, 10.0), (0.25, 3.0), (1.0, 1.0))  # α and β; the fi
 
 
 def of_spa(job: Job) -> list[Row]:
-    """Play SPA with 13 kernels, and with one, whose losses the bounds are about."""
+    """Run SPA with 13 kernels, and with one, whose losses the bounds are about."""
     X, y = stream()
     settings = {k: v for k, v in job.options.settings.items() if k not in ("alpha", "beta")}
     gaussians = jaxmkl.Gaussian(2.0 ** np.arange(-6, 7))
@@ -147,8 +147,8 @@ def of_spa(job: Job) -> list[Row]:
                 made = candidate(
                     name, "spa", "classification", settings, kernels=kernels, **of_pair
                 )
-                played = _losses_and_supports(made.learner, keys_of(job.seeds), X, y)
-                loss, support = (np.asarray(each, np.float64) for each in played)
+                recorded = _losses_and_supports(made.learner, keys_of(job.seeds), X, y)
+                loss, support = (np.asarray(each, np.float64) for each in recorded)
                 most = alpha * LENGTH / beta
                 found = {"support": support[:, int(np.argmax(support.mean(axis=0)))]}
                 if words == "one":
@@ -169,7 +169,7 @@ def of_spa(job: Job) -> list[Row]:
 
 @jax.jit
 def _traced(learner: jaxmkl.Learner, keys: jax.Array, X: jax.Array, y: jax.Array) -> tuple:
-    """Play each key, and return what the bounds need of every round.
+    """Run each key, and return the quantities of every round that the bounds need.
 
     Returns:
         the final states; predictions, whether labels were asked for, variances and numbers of
@@ -200,7 +200,7 @@ def coordinates(
 
 
 def of_tasks(job: Job) -> list[Row]:
-    """Play one Gaussian of all tasks: with all labels, and asking where unsure."""
+    """Run one Gaussian of all tasks: with all labels, and asking where unsure."""
     X, y = stream()
     kernel = jaxmkl.Gaussian(WIDTH)
     settings = job.options.settings

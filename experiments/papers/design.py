@@ -136,7 +136,7 @@ def tables(job: Job) -> None:
                     f"{dataset}: {', '.join(SLOW)} take long on {splits.pools.shape[1]} points "
                     "and are played if asked for by --algorithms"
                 )
-            found = played(job, splits, some, step)
+            found = run_methods(job, splits, some, step)
             notes += warnings_of(dataset, found, int(splits.counts[-1]))
             for name, scored in found.items():
                 factory = name.split("_")[0]
@@ -162,7 +162,7 @@ def tables(job: Job) -> None:
         )
 
 
-def played(
+def run_methods(
     job: Job, splits: pools.Splits, names: Sequence[str], step: Callable[[str], None]
 ) -> dict[str, pools.Choice]:
     """Choose points with every method and measure the accuracy of an SVC on them."""

@@ -55,7 +55,7 @@ def margins(model: SVC, X: Points) -> np.ndarray:
     return highest[:, -1] - highest[:, -2]
 
 
-def played(
+def accuracies(
     pool: tuple[Points, np.ndarray], test: tuple[Points, np.ndarray], plan: str, key: jax.Array
 ) -> np.ndarray:
     """Return the accuracies (N,) after 5, 10, ... labels, the points chosen by a plan."""
@@ -123,5 +123,5 @@ def of_pool(job: Job, dataset: str) -> dict[str, np.ndarray]:
         for plan in PLANS:
             keys = jax.random.split(jax.random.key(s), DRAWS if plan == "random" else 1)
             parts = (points, y[pool]), (others, y[test]), plan
-            curves[plan].append(np.mean([played(*parts, key) for key in keys], axis=0))
+            curves[plan].append(np.mean([accuracies(*parts, key) for key in keys], axis=0))
     return {plan: np.stack(each) for plan, each in curves.items()}

@@ -130,10 +130,10 @@ def measured(job: Job, dataset: str, names: Sequence[str]) -> dict[str, np.ndarr
     for s, order in enumerate(np.asarray(jaxmkl.permutations(keys_of(job.seeds), n))):
         pool, test = order[: min(m, MOST_POINTS)], order[m : m + MOST_TESTS]
         points, others = standardised(X, pool, test)
-        play = functools.partial(accuracies, (points, y[pool]), (others, y[test]))
+        measure = functools.partial(accuracies, (points, y[pool]), (others, y[test]))
         for name in names:
             draws = range(DRAWS) if name == "random" else range(1)
-            each = [play(chosen(name, points, DRAWS * s + draw)) for draw in draws]
+            each = [measure(chosen(name, points, DRAWS * s + draw)) for draw in draws]
             found[name][s] = np.mean(each, axis=0)
     return found
 

@@ -20,7 +20,7 @@ from sklearn.metrics import roc_auc_score
 import jaxmkl
 from jaxmkl.evaluate import Candidate, Row, rows
 
-from ..evaluate import Played, Stream, candidate, evaluate, stacked, sweep
+from ..evaluate import Measured, Stream, candidate, evaluate, stacked, sweep
 from ..inside import query
 from ..options import refused
 from ..report import Panel
@@ -73,8 +73,8 @@ def unit_rows(counts: np.ndarray) -> np.ndarray:
 def digits() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return tasks (T,), features (T, D) and labels (T,): is it this digit?
 
-    Every image comes twice: to the task of its digit, and to that of another digit. So what one
-    task affirms another denies, and a model of all tasks has nothing to learn.
+    Every image comes twice: to the task of its digit, and to that of another digit. So one task
+    affirms what another denies, and a model of all tasks has nothing to learn.
 
     >>> task, X, y = digits()
     >>> X.shape, float(y.sum()), bool((task[:1797] == task[1797:]).any())
@@ -152,7 +152,7 @@ def other(job: Job, stream: Stream, name: str) -> Candidate:
     return candidate(name, name, "classification", job.options.settings, **arguments)
 
 
-def play(job: Job, learner: jaxmkl.Learner, stream: Stream) -> Played:
+def run_stream(job: Job, learner: jaxmkl.Learner, stream: Stream) -> Measured:
     """Run a learner over a stream, each seed in an order of its own, all at once."""
     runs = evaluate(learner, stream, job.seeds, permute=True)
     task = stream.X[:, 0].astype(int)
@@ -161,7 +161,7 @@ def play(job: Job, learner: jaxmkl.Learner, stream: Stream) -> Played:
     ]
     metrics = {name: np.array([one[name] for one in each]) for name in each[0]}
     metrics |= {"label_rate": runs.labels[:, -1], "support": np.asarray(runs.support)}
-    return Played(metrics, runs.seconds_per_run)
+    return Measured(metrics, runs.seconds_per_run)
 
 
 def scores(prediction: np.ndarray, y: np.ndarray, task: np.ndarray) -> dict[str, float]:
@@ -244,7 +244,7 @@ def verdict(found: Difference, sign: int) -> str:
     return "worse" if sign * found.mean > 0 else "better"
 
 
-def told(what: str, metric: str, found: Difference) -> str:
+def sentence(what: str, metric: str, found: Difference) -> str:
     """Return a line for a difference of rates, in percentage points."""
     words = metric.replace("_", " ")
     tested = not np.isnan(found.p) and found.error > 0
@@ -255,7 +255,7 @@ def told(what: str, metric: str, found: Difference) -> str:
 HS = (1.0, 0.1, 0.01)
 PUBLISHED: Mapping[str, object] = {"loss": "hinge"}
 ALONE = COMPONENTS[1:]  # what the paper knows
-# The arguments of each learner, its name in the table, and the components it is played with.
+# The arguments of each learner, its name in the table, and the components it is run with.
 MODES: tuple[tuple[Mapping[str, object], str, tuple[str, ...]], ...] = (
     ({}, "{}", COMPONENTS),
     *(({"h": h}, f"{{}} (h = {h:g})", COMPONENTS) for h in HS),
@@ -271,20 +271,20 @@ def components(job: Job) -> None:
     rows: list[Row] = []
     lines: list[str] = []
     others = [name for name in names if name not in COMPONENTS]
-    played = [sum(name in known for name in names) for *_, known in MODES]
-    with job.report.progress("components", len(datasets) * (sum(played) + len(others))) as step:
+    counts = [sum(name in known for name in names) for *_, known in MODES]
+    with job.report.progress("components", len(datasets) * (sum(counts) + len(others))) as step:
         for dataset in datasets:
             stream = stream_of(job, dataset)
             for name in others:
                 step(f"{dataset} {name}")
                 made = other(job, stream, name)
-                rows += play(job, made.learner, stream).rows("multitask", dataset, made)
+                rows += run_stream(job, made.learner, stream).rows("multitask", dataset, made)
             for arguments, label, known in MODES:
-                found: dict[str, Played] = {}
+                found: dict[str, Measured] = {}
                 for name in (name for name in names if name in known):
                     made = built(job, stream, label.format(name), components=name, **arguments)
                     step(f"{dataset} {made.name}")
-                    found[name] = play(job, made.learner, stream)
+                    found[name] = run_stream(job, made.learner, stream)
                     rows += found[name].rows("multitask", dataset, made)
                 if set(found) == set(known):
                     said, apart = against_the_better(dataset, label, found)
@@ -313,7 +313,7 @@ NOTES = (
 
 
 def against_the_better(
-    dataset: str, label: str, found: Mapping[str, Played]
+    dataset: str, label: str, found: Mapping[str, Measured]
 ) -> tuple[list[str], list[Row]]:
     """Compare the first of some components with the better one of others: lines and rows."""
     lines = []
@@ -321,13 +321,13 @@ def against_the_better(
     ours, others = ("mixed", ("both", "local")), ("both", ("local", "global"))
     one, among = ours if "mixed" in found else others
     for metric in METRICS:
-        of = {name: played.metrics[metric] for name, played in found.items()}
+        of = {name: result.metrics[metric] for name, result in found.items()}
         sign = -1 if metric in GAINS else 1
         _, better = min((sign * of[name].mean(), name) for name in among)
         what = f"{dataset}, {label.format(one)} less {better}"
         apart[metric] = of[one] - of[better]
         compared = difference(apart[metric])
-        lines.append(f"{told(what, metric, compared)}; {verdict(compared, sign)}")
+        lines.append(f"{sentence(what, metric, compared)}; {verdict(compared, sign)}")
     return lines, rows(("multitask", dataset, f"{label.format(one)} less the better"), apart)
 
 
@@ -347,12 +347,12 @@ def asking(job: Job) -> None:
     with job.report.progress("asking", steps) as step:
         for dataset in datasets:
             stream = stream_of(job, dataset)
-            found: dict[tuple[str, float], Played] = {}
+            found: dict[tuple[str, float], Measured] = {}
 
-            def played(label: str, stream: Stream = stream, **arguments: Any) -> Played:
+            def run_one(label: str, stream: Stream = stream, **arguments: Any) -> Measured:
                 made = built(job, stream, label, **OF_ASKING, **arguments)
                 step(f"{stream.name} {label}")
-                result = play(job, made.learner, stream)
+                result = run_stream(job, made.learner, stream)
                 rows.extend(result.rows("multitask", stream.name, made))
                 return result
 
@@ -366,8 +366,8 @@ def asking(job: Job) -> None:
                         lines.append(f"{dataset}, {name}: no h asks for {share:.0%} of the labels")
                         continue
                     label = f"{name} ({share:.0%})"
-                    found[name, share] = played(label, query=query(name, value))
-            everything = played("all labels")
+                    found[name, share] = run_one(label, query=query(name, value))
+            everything = run_one("all labels")
             said, apart = against_chance(dataset, found)
             lines += said
             job.report.add(apart)
@@ -411,7 +411,7 @@ def interpolated(grid: np.ndarray, rates: np.ndarray) -> Callable[[float], float
 
 
 def against_chance(
-    dataset: str, found: Mapping[tuple[str, float], Played]
+    dataset: str, found: Mapping[tuple[str, float], Measured]
 ) -> tuple[list[str], list[Row]]:
     """Compare the rules at half of the labels, order by order: lines and rows."""
     lines: list[str] = []
@@ -423,23 +423,23 @@ def against_chance(
         rates = f"{one['label_rate'].mean():.1%} and {two['label_rate'].mean():.1%} of the labels"
         what = f"{dataset}, unsure less {other}, with {rates}"
         apart = {metric: one[metric] - two[metric] for metric in METRICS}
-        lines += [told(what, metric, difference(of)) for metric, of in apart.items()]
+        lines += [sentence(what, metric, difference(of)) for metric, of in apart.items()]
         measured += rows(("multitask", dataset, f"unsure less {other} ({HALF:.0%})"), apart)
     return lines, measured
 
 
 def draw(
-    job: Job, dataset: str, found: Mapping[tuple[str, float], Played], everything: Played
+    job: Job, dataset: str, found: Mapping[tuple[str, float], Measured], everything: Measured
 ) -> None:
     """Draw errors against the share of labels."""
     panels = []
     for metric in METRICS:
         lines = {}
         for name in dict.fromkeys(name for name, _ in found):
-            of_name = [played for (rule, _), played in found.items() if rule == name]
+            of_name = [result for (rule, _), result in found.items() if rule == name]
             of_name.append(everything)
-            x = np.array([played.metrics["label_rate"].mean() for played in of_name])
-            lines[name] = x, np.array([played.metrics[metric] for played in of_name]).T
+            x = np.array([result.metrics["label_rate"].mean() for result in of_name])
+            lines[name] = x, np.array([result.metrics[metric] for result in of_name]).T
         words = metric.replace("_", " ")
         panels.append(Panel(dataset, "share of labels", words, lines, marks=True))
     job.report.plot(f"multitask_asking_{dataset}", panels)

@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxmkl.evaluate import Row, row
 
-from ..evaluate import Played, candidate, keys_of
+from ..evaluate import Measured, candidate, keys_of
 from ..report import Panel
 from . import oks_learned
 from . import oks_runs as runs
@@ -49,13 +49,13 @@ ABOUT = (
     f"double precision, as the paper's; okl_gd, and all above {runs.LARGE} examples, in single",
 )
 FEWER = (
-    f"above {runs.LARGE} examples there are {runs.LARGE_SEEDS} orders at most; oks plays "
+    f"above {runs.LARGE} examples there are {runs.LARGE_SEEDS} orders at most; oks has "
     f"{runs.SLOW_SEEDS['oks']}, and the first {runs.SLOW_ROUNDS['oks']} examples of each at most"
 )
 NOTES = {
     ("oks",): "oks: a score of 0 names the class +1, as in its paper",
     ("proj_ka",): "proj_ka: in two passes, as in the paper: the width is chosen by an order's "
-    f"first {runs.NUM_ALIGNED} examples, then a Projectron plays them all",
+    f"first {runs.NUM_ALIGNED} examples, then a Projectron runs over all",
     ("german", "a9a", "w7a", "ijcnn1"): "on w7a, ijcnn1 and nearly on a9a and german the printed "
     "figures of oks_sil and okl_gd are those of always naming the larger class",
     ("spambase",): "spambase: with 200 instead of 150 support vectors (--set budget=200) oks_sil "
@@ -77,7 +77,7 @@ def table(job: Job, part: str, title: str, ways: Callable[[str], Iterable[str | 
     for stream, name in job.each(part, pairs, names, runs.read):
         largest[stream.name] = majority(stream.y)
         longest = max(longest, len(stream.y))
-        made, scores = runs.played(job, stream, name)
+        made, scores = runs.run_tuned(job, stream, name)
         rows += runs.rows_of(scores, stream, made)
     job.report.add(row(("oks", d, "majority", "mistake_rate"), [m]) for d, m in largest.items())
     notes = [*ABOUT]
@@ -139,7 +139,7 @@ def figure1(job: Job) -> None:
     datasets, _ = job.among("figure1", ("spambase",), ("oks_sil",))
     stream = runs.stream_of(job, *datasets)
     rows: list[Row] = []
-    found: dict[str, list[Played]] = {name: [] for name in FIGURE_1}
+    found: dict[str, list[Measured]] = {name: [] for name in FIGURE_1}
     settings = {k: v for k, v in job.options.settings.items() if k not in FIGURE_1}
     with job.report.progress("figure1", 1 + sum(map(len, FIGURE_1.values()))) as step:
         step("step size")
@@ -154,7 +154,7 @@ def figure1(job: Job) -> None:
                     label, "oks_sil", "classification", settings, **{**usual, name: value}
                 )
                 with jax.enable_x64(double):
-                    scores = runs.play(made.learner, precise, keys_of(job.seeds), "oks_sil")
+                    scores = runs.run_learner(made.learner, precise, keys_of(job.seeds), "oks_sil")
                 found[name].append(scores)
                 rows += runs.rows_of(scores, stream, made)
     job.report.table(

@@ -11,7 +11,7 @@ from ..evaluate import Stream, candidate, evaluate
 from . import oks_runs as runs
 from .paper import Job
 
-PLAYED = ("oks_sil", "expert_mkl")
+ALGORITHMS = ("oks_sil", "expert_mkl")
 MOST_ROWS, MOST_SEEDS = 10_000, 5
 WAYS = (None, "symmetric")  # how features are scaled
 
@@ -44,7 +44,7 @@ def some_rows(stream: Stream) -> Stream:
 
 def learned(job: Job, datasets: tuple[str, ...]) -> None:
     """Show OKS-SIL and expert_mkl on the same orders, features as they are and on [-1, 1]."""
-    datasets, names = job.among("learned", datasets, PLAYED)
+    datasets, names = job.among("learned", datasets, ALGORITHMS)
     few = dataclasses.replace(job, seeds=min(job.seeds, MOST_SEEDS), results={})
     pairs = [(dataset, how) for dataset in datasets for how in WAYS]
     found: list[Row] = []
@@ -63,10 +63,10 @@ def learned(job: Job, datasets: tuple[str, ...]) -> None:
 def rows_of(job: Job, stream: Stream, name: str) -> list[Row]:
     """Return the rows of a learner; expert_mkl standardises what is not scaled by the stream."""
     if name == "oks_sil":
-        made, scores = runs.played(job, stream, name)
+        made, scores = runs.run_tuned(job, stream, name)
         return scores.rows("oks", stream.name, made)
     scaled = runs.SCALED["symmetric"] in stream.name
     scaler = None if scaled else jaxmkl.wrappers.RunningMoments()
     made = candidate(name, name, "classification", job.options.settings, scaler=scaler)
-    played = evaluate(made.learner, stream, job.seeds, permute=True)
-    return played.rows("oks", stream.name, made)
+    found = evaluate(made.learner, stream, job.seeds, permute=True)
+    return found.rows("oks", stream.name, made)

@@ -14,7 +14,7 @@ import jaxmkl
 from jaxmkl.evaluate import Candidate, Row, parameters_of
 from jaxmkl.recipes.settings import SETTINGS
 
-from ..evaluate import Played, Stream, candidate, keys_of, program, stacked, timed
+from ..evaluate import Measured, Stream, candidate, keys_of, program, stacked, timed
 from ..inside import num_supports, scoring
 from .paper import Job, as_published, is_published, plain
 from .printed import printed
@@ -31,7 +31,7 @@ LARGE_SEEDS = 5  # orders of large streams: their mistakes differ little
 # Learners with many support vectors: orders in tuning and on large streams, and how many rounds.
 SLOW_SEEDS = {"okl_gd": 5, "oks": 3}
 SLOW_ROUNDS = {"oks": 50_000}
-# Played in double precision, as the paper's, up to LARGE examples.
+# Run in double precision, as the paper's, up to LARGE examples.
 DOUBLE = ("oks_sil", "oks", "proj_ka")
 # Proj-KA: the examples by which one of the paper's 25 widths is chosen.
 NUM_ALIGNED = 10_000
@@ -94,10 +94,10 @@ def _first_rounds(
     rounds: int,
     before: int = 0,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Play the first rounds of the orders of N keys with a learner for each.
+    """Run the first rounds of the orders of N keys with a learner for each.
 
     The runs are those of :func:`jaxmkl.run_many` with that key, but that the examples of some
-    rounds are played twice, ``before`` all others.
+    rounds are run twice, ``before`` all others.
 
     Returns:
         scores and labels (N, rounds), and the final numbers of support vectors (N,).
@@ -119,14 +119,14 @@ def _first_rounds(
 def _all_rounds(
     learner: jaxmkl.Learner, keys: jax.Array, X: jax.Array, y: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array | None]:
-    """Play a learner in the order of each key, with a single copy of the data; same figures."""
+    """Run a learner in the order of each key, with a single copy of the data; same figures."""
     states, outputs = jaxmkl.run_many(learner, keys, X, y)
     labels = y[jaxmkl.permutations(keys, len(y))]
     return outputs.prediction, labels, num_supports(learner, states)
 
 
 def twice(learner: Any) -> int:
-    """Return how many examples a learner plays before it plays all.
+    """Return the number of first examples that a learner runs over before it runs over all.
 
     >>> twice(jaxmkl.proj_ka(num_aligned=300, two_passes=True)), twice(jaxmkl.proj_ka())
     (300, 0)
@@ -134,10 +134,10 @@ def twice(learner: Any) -> int:
     return learner.num_aligned if getattr(learner, "two_passes", False) else 0
 
 
-def play(
+def run_learner(
     learners: jaxmkl.Learner, stream: Stream, keys: jax.Array, name: str, *, each: bool = False
-) -> Played:
-    """Compile the runs of a learner, or of a stack with one for ``each`` key, and play them.
+) -> Measured:
+    """Compile the runs of a learner, or of a stack with one for ``each`` key, and run them.
 
     The metrics are the mistake rate, the share of scores that are exactly 0, and the final number
     of support vectors, if the learner has any.
@@ -157,16 +157,16 @@ def play(
     }
     if support is not None:
         metrics["support"] = np.asarray(support)
-    return Played(metrics, seconds / len(keys))
+    return Measured(metrics, seconds / len(keys))
 
 
-def rows_of(played: Played, stream: Stream, made: Candidate) -> list[Row]:
+def rows_of(measured: Measured, stream: Stream, made: Candidate) -> list[Row]:
     """Return the rows of a learner's runs, beside the printed figures without scaling."""
 
     def unscaled(paper: str, dataset: str, algorithm: str, metric: str) -> float | None:
         return printed(paper, dataset.split(" ")[0], plain(algorithm), metric)
 
-    return played.rows("oks", stream.name, made, unscaled)
+    return measured.rows("oks", stream.name, made, unscaled)
 
 
 def in_precision(stream: Stream, name: str) -> tuple[Stream, bool]:
@@ -208,8 +208,8 @@ def _published_steps(name: str) -> tuple[float, ...]:
     return SETTINGS[plain(name)].tuned.get("step_size", ())
 
 
-def played(job: Job, stream: Stream, name: str) -> tuple[Candidate, Played]:
-    """Tune a learner, play it, and store both for other parts."""
+def run_tuned(job: Job, stream: Stream, name: str) -> tuple[Candidate, Measured]:
+    """Tune a learner, run it, and store both for other parts."""
     if (stream.name, name) in job.results:
         return job.results[stream.name, name]
     seeds = job.seeds
@@ -226,7 +226,7 @@ def played(job: Job, stream: Stream, name: str) -> tuple[Candidate, Played]:
             parameters = {**made.parameters, "bandwidth": widths}
             made = made._replace(parameters=parameters)
             learners = two_pass(widths, parameters["budget"])
-        scores = play(learners, precise, keys, name, each=name == "proj_ka")
+        scores = run_learner(learners, precise, keys, name, each=name == "proj_ka")
         job.results[stream.name, name] = made, scores
     return job.results[stream.name, name]
 

@@ -82,11 +82,11 @@ class Paper:
     seeds: int = 10
     task: str = "classification"
     generated: Sequence[str] = ()  # data sets that are generated, not read
-    parts_without_files: Sequence[str] = ()  # parts that only play generated data sets
+    parts_without_files: Sequence[str] = ()  # parts that only use generated data sets
     bundled: Sequence[str] = ()  # data sets of scikit-learn, used if no folder is named
-    optional_files: bool = False  # without a folder, only what is generated is played
+    optional_files: bool = False  # without a folder, only generated sets are run
     check: "Callable[[Paper, Settings, Mapping[str, str]], list[str]]" = check_learners
-    published: Sequence[str] = ()  # learners that it may play as published, too
+    published: Sequence[str] = ()  # learners that it may run as published, too
     open_parts: Sequence[str] = ()  # parts that learners as published join, and any of LEARNERS
 
     @property
@@ -128,7 +128,7 @@ class Job:
         return names, found
 
     def joins(self, part: str, name: str, algorithms: Sequence[str]) -> bool:
-        """Return whether a requested algorithm is played in a part with such algorithms.
+        """Return whether a requested algorithm is run in a part with such algorithms.
 
         In an open part, one that is not the paper's own is, and one as published beside its own.
         """

@@ -1,7 +1,7 @@
-"""``results``: play the plan, and write RESULTS.md and a page from its figures.
+"""``results``: run the plan, and write RESULTS.md and a page from its figures.
 
-:mod:`.plan` says what is played, :mod:`.player` plays it, :mod:`.entries` keeps the figures in a
-JSON file, :mod:`.templates` puts them into the Markdown files of this folder, which together are
+:mod:`.plan` lists the runs, :mod:`.player` makes them, :mod:`.entries` keeps the figures in a JSON
+file, and :mod:`.templates` puts them into the Markdown files of this folder, which together are
 RESULTS.md.
 ``elsewhere.md`` has sentences of README and the guides, whose figures a test compares with them.
 """
@@ -28,7 +28,7 @@ QUICK_FILE = HERE.parent / "results-quick.json"
 def run(
     options: Options, report: Report, plan: Sequence[Play] = PLAN, templates: Path = HERE
 ) -> None:
-    """Play what is not in the file of results yet, then write RESULTS.md and a page beside it.
+    """Run all that is not in the file of results yet, then write RESULTS.md and a page beside it.
 
     Raises:
         UsageError: if a paper is unknown, or the file cannot be read or written.
@@ -52,7 +52,7 @@ def run(
 
 
 def write_page(units: Sequence[Unit], found: entries.Entries, out: Path, report: Report) -> None:
-    """Write the page of the figures that are there, and say how long it took to make them."""
+    """Write the page of the figures in the file, and report how long it took to make them."""
     rows, heads, clocks = [], [], np.zeros(2)
     for unit in units:
         entry = found.get(unit.play.name, {}).get(unit.dataset)

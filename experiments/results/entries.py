@@ -1,4 +1,4 @@
-"""The file of all figures: an entry for each unit that was played.
+"""The file of all figures: an entry for each unit that was run.
 
 The file is JSON, ``{"plays": {PLAY: {DATA SET: ENTRY}}}``. An entry has the command and the
 version of the play, which define it, the versions of packages, the date, the seconds that it took
@@ -23,7 +23,7 @@ from ..options import refused
 from .plan import Unit
 
 PACKAGES = ("jax", "numpy", "scikit-learn")
-FLAT = 4  # what is deeper than this stands on one line
+FLAT = 4  # deeper values are written on one line
 Entry = dict[str, Any]
 Entries = dict[str, dict[str, Entry]]  # by play, then by data set
 

@@ -1,7 +1,7 @@
-"""The plan: which parts of the experiments are played, on which data sets, with how many seeds.
+"""The plan: which parts of the experiments are run, on which data sets, with how many seeds.
 
-A play is a part of a paper's experiments, or a benchmark. It is played in units, one for each of
-its data sets where a part may be played by data set.
+A *play* is a part of a paper's experiments, or a benchmark, with the choices of its run. It is run
+in *units*, one for each of its data sets if a part may be run by data set.
 """
 
 import dataclasses
@@ -35,7 +35,7 @@ from ..papers.paper import run_paper
 from ..report import Report
 
 IN_PARTS = {**PAPERS, DECISIONS.name: DECISIONS}
-WHOLE = "whole"  # the unit of a play that is not played by data sets
+WHOLE = "whole"  # the unit of a play that is not run by data sets
 QUICK_SEEDS = 2
 
 
@@ -43,19 +43,19 @@ QUICK_SEEDS = 2
 class Play:
     """A part of the experiments, and the choices with which its figures are made.
 
-    The command and ``version`` are the definition of a unit. ``version`` has to be raised when the
-    code of a part changes so that its figures do, as then they are made again.
+    The command and ``version`` are the definition of a unit. ``version`` has to be raised when
+    changes to the code of a part change its figures, so that these are made again.
     """
 
     paper: str  # or "bench"
     part: str  # of a paper, or the option of a benchmark
     datasets: Sequence[str] = (WHOLE,)
-    quick: Sequence[str] = ()  # those that are played with --quick
+    quick: Sequence[str] = ()  # those that are run with --quick
     seeds: int | None = None  # None: the paper's own number
     algorithms: Sequence[str] | None = None
     settings: Mapping[str, object] = dataclasses.field(default_factory=dict)
     needs: Sequence[str] = ()  # packages without which some of the figures cannot be made
-    suffix: str = ""  # tells plays of the same part apart
+    suffix: str = ""  # distinguishes plays of the same part
     version: int = 1
 
     @property
@@ -81,7 +81,7 @@ class Play:
 
 @dataclasses.dataclass(frozen=True)
 class Unit:
-    """The least that is played at a time: a play on one of its data sets."""
+    """The least that is run at a time: a play on one of its data sets."""
 
     play: Play
     dataset: str
@@ -92,7 +92,7 @@ class Unit:
         return f"{self.play.name} {self.dataset}"
 
     def options(self, data: Path | None = None, plots: Path | None = None) -> Options:
-        """Return the options of the command that plays the unit."""
+        """Return the options of the command that runs the unit."""
         play = self.play
         if play.paper == "bench":
             return Options("bench", data=data, benchmark=play.part)
@@ -109,7 +109,7 @@ class Unit:
 
     @property
     def command(self) -> str:
-        """The command that plays the unit.
+        """The command that runs the unit.
 
         >>> Unit(Play("amkl", "labels", seeds=4), "tom").command
         'python -m experiments amkl --parts labels --datasets tom --seeds 4 --data DIR'
@@ -128,7 +128,7 @@ class Unit:
         return " ".join([*words, "--data DIR"])
 
     def play_it(self, report: Report, data: Path | None, plots: Path | None) -> None:
-        """Play the unit, as its command does.
+        """Run the unit, as its command does.
 
         Raises:
             UsageError: if its data are not there, or a benchmark fails.
@@ -152,7 +152,7 @@ WITHOUT_NAVAL = tuple(name for name in REGRESSION if name != "naval")
 # lmkal takes very long on the pools of australian and reuters_4class, rrss on the latter
 NO_LMKAL = ("random", "ted", "cted", "rrss", "gmkal")
 
-# rows of the tables whose query has changed since the others were played
+# rows of the tables whose query has changed since the others were run
 ACTIVE = ("amkl", "amkl_aks", "amkl_aks (tuned)")
 
 
@@ -172,7 +172,7 @@ OF_OKS = as_published("oks_sil", "okl_gd", "oks", "proj_ka")
 OF_TASKS = as_published("multitask")
 # as above, whose inverse of a Gram matrix has become a factor of it
 PROJECTED = ("proj_ka",)
-# decided by the signs of double precision since the others were played
+# decided by the signs of double precision since the others were run
 SIGNED = ("spa",)
 # T^-1/2 for raker as published but for its features, which have the norm of the recipe
 ROOTS = {"tom": 0.01014, "air": 0.01169}

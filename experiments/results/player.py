@@ -1,4 +1,4 @@
-"""Playing units: one after the other, or several at a time in processes of their own."""
+"""Runs of units: one after the other, or several at a time in processes of their own."""
 
 import multiprocessing
 import os
@@ -22,8 +22,8 @@ from . import entries
 from .plan import Unit
 
 
-class Played(NamedTuple):
-    """What a unit gave: its rows, and the seconds by the clock and of the processor."""
+class UnitResult(NamedTuple):
+    """The results of a unit: its rows, and the seconds by the clock and of the processor."""
 
     rows: list[Row]
     seconds: float
@@ -31,7 +31,7 @@ class Played(NamedTuple):
 
 
 def play_all(units: Sequence[Unit], path: Path, options: Options, report: Report) -> None:
-    """Play the units that are not in the file, ``options.jobs`` of them at a time."""
+    """Run the units that are not in the file, ``options.jobs`` of them at a time."""
     with refused():
         path.parent.mkdir(parents=True, exist_ok=True)
     done = entries.read(path)
@@ -39,7 +39,7 @@ def play_all(units: Sequence[Unit], path: Path, options: Options, report: Report
     report.say(f"{path}: {len(units) - len(wanted)} of {len(units)} units are there")
     for unit in wanted:
         if entries.is_current(done, unit) is False:
-            report.say(f"{unit.name}: its entry is of another definition, it is played again")
+            report.say(f"{unit.name}: its entry is of another definition, it is run again")
         if unit.play.missing:
             report.say(f"{unit.name}: {', '.join(unit.play.missing)} not installed, left out")
     able = [unit for unit in wanted if not unit.play.missing]
@@ -57,8 +57,8 @@ def play_all(units: Sequence[Unit], path: Path, options: Options, report: Report
 
 def results_of(
     units: Sequence[Unit], options: Options
-) -> Iterator[tuple[Unit, Callable[[], Played]]]:
-    """Yield each unit, with the function that plays it or waits for what it gives."""
+) -> Iterator[tuple[Unit, Callable[[], UnitResult]]]:
+    """Yield each unit, with the function that runs it or waits for its results."""
     if options.jobs == 1:
         yield from in_turn(units, options)
         return
@@ -66,31 +66,31 @@ def results_of(
     yield from in_turn([unit for unit in units if unit.play.paper == "bench"], options)
     with ThreadPoolExecutor(options.jobs) as pool:
         others = [unit for unit in units if unit.play.paper != "bench"]
-        playing = {pool.submit(apart, unit, options): unit for unit in others}
+        running = {pool.submit(apart, unit, options): unit for unit in others}
         try:
-            for future in as_completed(playing):
-                yield playing[future], future.result
+            for future in as_completed(running):
+                yield running[future], future.result
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-            while not all(future.done() for future in playing):
+            while not all(future.done() for future in running):
                 for child in multiprocessing.active_children():
                     child.terminate()
                 time.sleep(0.1)
 
 
-def apart(unit: Unit, options: Options) -> Played:
-    """Play a unit in a process of its own.
+def apart(unit: Unit, options: Options) -> UnitResult:
+    """Run a unit in a process of its own.
 
     Raises:
-        UsageError: as :func:`played`, or the process ended without an answer.
+        UsageError: as :func:`run_unit`, or the process ended without an answer.
     """
     spawn = multiprocessing.get_context("spawn")
-    answer, told = spawn.Pipe(duplex=False)
-    process = spawn.Process(target=_tell, args=(told, unit, options))
+    receiver, sender = spawn.Pipe(duplex=False)
+    process = spawn.Process(target=_send, args=(sender, unit, options))
     process.start()
-    told.close()  # that of the process is open
+    sender.close()  # the process has its own end
     try:
-        found = answer.recv()
+        found = receiver.recv()
     except EOFError:
         process.join()
         raise UsageError(f"its process ended with status {process.exitcode}") from None
@@ -100,26 +100,26 @@ def apart(unit: Unit, options: Options) -> Played:
     return found
 
 
-def _tell(told: Connection, unit: Unit, options: Options) -> None:
+def _send(sender: Connection, unit: Unit, options: Options) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the one that waits
     compile_cache()
     try:
-        found: Played | UsageError = played(unit, options)
+        found: UnitResult | UsageError = run_unit(unit, options)
     except UsageError as error:
         found = error
-    told.send(found)
+    sender.send(found)
 
 
 def in_turn(
     units: Iterable[Unit], options: Options
-) -> Iterator[tuple[Unit, Callable[[], Played]]]:
-    """Yield each unit with the function that plays it in this process."""
+) -> Iterator[tuple[Unit, Callable[[], UnitResult]]]:
+    """Yield each unit with the function that runs it in this process."""
     for unit in units:
-        yield unit, partial(played, unit, options)
+        yield unit, partial(run_unit, unit, options)
 
 
-def played(unit: Unit, options: Options) -> Played:
-    """Play a unit.
+def run_unit(unit: Unit, options: Options) -> UnitResult:
+    """Run a unit.
 
     Raises:
         UsageError: if its data are not there, or a benchmark fails.
@@ -127,9 +127,9 @@ def played(unit: Unit, options: Options) -> Played:
     report, began = Report(unit.command, options.plots), _clocks()
     unit.play_it(report, options.data, options.plots)
     seconds, processor = (now - then for now, then in zip(_clocks(), began, strict=True))
-    # a program maps memory thousands of times; Linux lets a process do so 65,530 times
+    # a program has thousands of memory maps; Linux gives a process 65,530
     jax.clear_caches()
-    return Played(report.rows, seconds, processor)
+    return UnitResult(report.rows, seconds, processor)
 
 
 def _clocks() -> tuple[float, float]:

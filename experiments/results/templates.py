@@ -12,17 +12,17 @@ too. The other fields are:
                  standard error), better, worse (how many means are two standard errors above or
                  below 0)
     algorithm    likewise several, or patterns
-    unit         by what the number is divided; % is 0.01; default: 1
+    unit         the divisor of the number; % is 0.01; default: 1
     digits       decimals; default: 1
     significant  significant digits, instead of decimals
     look         some of the words ``short`` (.5, not 0.5), ``signed`` (+0.5), ``comma`` (1,000)
-    missing      the text where there is no such figure, which is an error if its data set was
-                 played; in a line of text this is a figure typed by hand, until it is there
+    missing      the text where there is no such figure, which is an error if its data set was run;
+                 in a line of text this is a figure typed by hand, until the figure is there
 
-A text that begins with an equals sign is worked out from several figures, each in square
-brackets: ``= 100 * ([amkl] / [raker] - 1); digits = 1``. There are + - * / ** min max abs sqrt.
+A text that begins with an equals sign is computed from several figures, each in square brackets:
+``= 100 * ([amkl] / [raker] - 1); digits = 1``. There are + - * / ** min max abs sqrt.
 
-In a line of text, a figure stands in double braces: ``{{...}}``. A table is a fenced block::
+In a line of text, a figure is in double braces: ``{{...}}``. A table is a fenced block::
 
     ```figures
     play: amkl.tables                   fields that all figures of the table share
@@ -39,8 +39,8 @@ and figures. Columns of data sets that are left out have the field ``missing: â€
 prints is there all the same.
 
 Where a block is followed by the comment ``<!-- not yet played by the command -->`` and a table
-that was typed by hand, that table stands until all figures of the block are there. Otherwise a
-table or figure whose data set was not played says so.
+that was typed by hand, that table is shown until all figures of the block are there. Otherwise a
+table or figure whose data set was not run says so.
 """
 
 import ast
@@ -92,11 +92,11 @@ ALLOWED = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.Call, ast.Name, ast.Load,
 
 
 class Missing(ValueError):
-    """There is no such figure."""
+    """The error of a figure that does not exist."""
 
 
 class NotPlayed(Missing):
-    """There is none, as the play has none of these data sets."""
+    """The error of a figure whose play has not been run on these data sets."""
 
 
 def rendered(templates: Path, entries: Entries) -> str:
@@ -140,7 +140,7 @@ def filled(text: str, figures: Figures, name: str) -> str:
 
 
 def typed_by_hand(templates: Path, entries: Entries) -> Iterator[str]:
-    """Yield a line for each table and figure that is typed by hand, and why it is."""
+    """Yield a line for each table and figure that is typed by hand, with the reason."""
     figures = figures_of(entries)
     for section in SECTIONS:
         name = f"{section}.md"
@@ -238,7 +238,7 @@ def cell(text: str, given: Fields, figures: Figures) -> str:
 
 
 def shown(text: str, given: Fields, figures: Figures) -> str:
-    """Return a figure, or what is worked out from several, as text.
+    """Return a figure, or a value computed from several, as text.
 
     Raises:
         ValueError: if a field is wrong, or there is no such figure.
@@ -258,7 +258,7 @@ def shown(text: str, given: Fields, figures: Figures) -> str:
 
 
 def in_text(text: str, figures: Figures) -> str:
-    """Return a figure as it stands in a line of text."""
+    """Return a figure for a line of text."""
     try:
         return shown(text, {}, figures)
     except NotPlayed:
@@ -266,7 +266,7 @@ def in_text(text: str, figures: Figures) -> str:
 
 
 def fields_of(text: str, given: Fields) -> dict[str, str]:
-    """Return the fields of a figure by name; those without a name are what is not given.
+    """Return the fields of a figure by name; those without a name are the ones not given.
 
     >>> fields_of("raker; digits = 2", {"play": "amkl.tables", "dataset": "tom", "metric": "mse"})
     {'play': 'amkl.tables', 'dataset': 'tom', 'metric': 'mse', 'digits': '2', 'algorithm': 'raker'}

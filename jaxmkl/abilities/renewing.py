@@ -17,7 +17,7 @@ from jaxmkl.reservoir import Renewal, is_doubling
 
 @functools.singledispatch
 def renews(bank: Any, round: Any) -> Any:
-    """Whether a bank is renewed when a round begins: at ``first``, twice, four times that.
+    """True if a bank is renewed when a round begins: at ``first``, twice, four times that.
 
     A round is an integer, or an array inside a trace. It may be any that is ``first`` or 3/2
     of it times a power of two.

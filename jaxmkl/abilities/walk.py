@@ -17,7 +17,7 @@ class Inside(NamedTuple):
     put: Callable[[Sequence[PyTree]], PyTree]
     """The state of the whole, from states of these parts in the same order."""
     many: bool = False
-    """Whether states have a leading axis, as there are several of each part side by side."""
+    """True if states have a leading axis, for several of each part side by side."""
 
 
 @functools.singledispatch
@@ -52,5 +52,5 @@ def changed(ability: Callable, part: Any, state: PyTree, *given: Any) -> PyTree:
 
 
 def can(ability: Any, part: Any) -> bool:
-    """Whether the class of a part, or a base of it, registered an ability for itself."""
+    """True if the class of a part, or a base of it, registered an ability for itself."""
     return ability.dispatch(type(part)) is not ability.dispatch(object)

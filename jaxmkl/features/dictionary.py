@@ -80,7 +80,7 @@ class DictionaryCode(NamedTuple):
 
 
 class Offer(NamedTuple):
-    """What an example changes in the dictionary."""
+    """The change that an example makes to the dictionary."""
 
     probability: jax.Array  # p
     coordinates: jax.Array  # φ (D,), in the dictionary with the example in it if it comes in

@@ -32,7 +32,7 @@ class FeatureMap(abc.ABC):
     """
 
     sequential = False
-    """Whether features of an example depend on the examples before it in the block."""
+    """True if features of an example depend on the examples before it in the block."""
     squared_norm: float | None = None
     """|z_p(x)|² where it is known to be the same for every x and p, or None."""
     period: int | None = None

@@ -1,4 +1,4 @@
-"""Proj-KA: of several models, that of the kernel best aligned with the labels so far predicts.
+"""Proj-KA: the model of the kernel that is best aligned with the labels so far predicts.
 
 With y_1, ..., y_m the first labels, the alignment of kernel p is
 
@@ -8,8 +8,8 @@ The published method goes over the data twice: kernels are compared on the first
 the best one's Projectron starts from the first example. By default there is one pass: each kernel
 has a Projectron from the start, and that of the kernel best aligned *so far* predicts, which from
 round m on is the published method. With ``two_passes=True`` no model learns in the first m rounds,
-and in later ones that of the chosen kernel alone, so that the published method is two runs, one of
-the first m examples, then one of all:
+and in later ones only that of the chosen kernel does. The published method is then two runs, one
+over the first m examples and one over all:
 
 >>> import jax, jaxmkl
 >>> X = jax.random.uniform(jax.random.key(0), (300, 2), minval=-1.0)
@@ -17,7 +17,7 @@ the first m examples, then one of all:
 >>> learner = jaxmkl.proj_ka(budget=50, num_aligned=100, two_passes=True)
 >>> state = learner.init(jax.random.key(1), num_inputs=2)
 >>> state, _ = jaxmkl.run(learner, state, X[:100], y[:100])        # chooses the kernel
->>> state, outputs = jaxmkl.run(learner, state, X, y)              # its Projectron plays
+>>> state, outputs = jaxmkl.run(learner, state, X, y)              # runs its Projectron
 >>> bool((y[150:] * outputs.prediction[150:] <= 0).mean() < 0.25)
 True
 
@@ -49,7 +49,7 @@ class AlignedState(State):
     """State of :class:`Aligned`."""
 
     models: PyTree
-    """The bank's."""
+    """The state of the bank."""
     pairs: PyTree
     """The first examples, with their labels and with ones as coefficients."""
     along: jax.Array
@@ -71,14 +71,14 @@ class AlignedInfo(NamedTuple):
 
 @pytree.dataclass
 class Aligned(Algorithm):
-    """Models of many kernels, of which that of the kernel best aligned with the labels predicts.
+    """One model for each kernel; the one whose kernel is best aligned with the labels predicts.
 
     Args:
       models: a bank with supports, for classification.
-      num_aligned: m, on how many of the first rounds alignment is measured (static).
+      num_aligned: m, the number of first rounds over which alignment is measured (static).
       query: when a label is asked for.
-      two_passes: whether the models wait for the choice of a kernel, and only that of the chosen
-        one learns (static).
+      two_passes: whether no model learns until a kernel is chosen, and then only the model of that
+        kernel does (static).
 
     Raises:
       ValueError: for another bank, or a number below 1.
@@ -125,7 +125,7 @@ class Aligned(Algorithm):
     def encode_own(
         self, state: AlignedState, X: jax.Array, keys: jax.Array
     ) -> tuple[PyTree, PyTree]:
-        """The models' codes; and those of pairs with the first, as long as they are counted."""
+        """Codes of the models, and of pairs with the first examples while these are counted."""
         counted = state.round < self.num_aligned
         pairs = state.pairs._replace(used=jnp.where(counted, state.pairs.used, 0))
         codes = self.models.encode(state.models, X, state.round, keys)

@@ -54,8 +54,8 @@ class MovingKernel(Algorithm):
     """Base of learners with basis functions in ``state.rows`` and a kernel that moves.
 
     Args:
-      space: where the kernel is sought.
-      budget: B, how many basis functions there are at most (static).
+      space: the space of kernels that is searched.
+      budget: B, the largest number of basis functions (static).
       step_size: η of their weights.
       optimizer: how the kernel moves.
       loss: L, a value of :mod:`jaxmkl.losses`, or one of its names.
@@ -102,7 +102,7 @@ class MovingKernel(Algorithm):
     def _step(
         self, value: jax.Array, feedback: Feedback
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """L', the weight -η L' of a new basis function, and whether there is to be a step."""
+        """L', the weight -η L' of a new basis function, and whether a step is taken."""
         slope = self.loss.slope(value, feedback.y)
         fresh = -jnp.asarray(self.step_size, slope.dtype) * slope
         return slope, fresh, feedback.updates & (slope != 0) & jnp.isfinite(fresh)
@@ -115,11 +115,11 @@ class MovingKernel(Algorithm):
         slope: jax.Array,
         wanted: jax.Array,
     ) -> PyTree:
-        """The state with its kernel a step down L' ∂output/∂θ at ``at``, inside the space.
+        """The state after a step of the kernel down L' ∂output/∂θ at ``at``, within the space.
 
-        It stays as it was unless that is wanted. Derivatives of examples at the bound of inputs
-        may overflow: what is not finite of a step is no step, and what is not finite of the
-        optimizer's state stays as it was.
+        The state is unchanged unless the step is ``wanted``. Derivatives may overflow for inputs
+        near their bound: entries of the step that are not finite count as 0, and entries of the
+        optimizer's new state that are not finite keep their old value.
         """
 
         def taken(coordinate: jax.Array, step: jax.Array) -> jax.Array:
@@ -147,10 +147,10 @@ class MovingKernel(Algorithm):
 
 @abilities.reach.register
 def _(learner: MovingKernel, rounds: jax.Array) -> jax.Array | None:
-    """The sum of all steps, as basis functions are removed.
+    """The sum of all steps, since basis functions may be removed.
 
-    This is no proven bound where a kernel moves: weights that compensated for each other under
-    the old one need not do so under the new one. Far larger values are lost all the same.
+    This is not a proven bound if the kernel moves: weights that cancelled under the old kernel
+    need not cancel under the new one. Far larger values still mean that the learner diverged.
     """
     steepest = learner.loss.steepest
     if steepest is None or not learner.space.unit:

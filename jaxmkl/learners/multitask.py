@@ -4,9 +4,9 @@ All K tasks share one dictionary, in which an example x has the coordinates φ (
 :mod:`jaxmkl.features.dictionary`. The weights of task k are those of all tasks and its own, each a
 Gaussian: N(μ⁰, Σ⁰) and N(μᵏ, Σᵏ), at first N(0, I). A round on an example (x, y) of task k:
 
-    sample        x may come into the dictionary, whatever its label
+    sample        x may enter the dictionary, whatever its label
     predict       f = (μ⁰ + μᵏ)·φ;  f = 0 counts as a mistake
-    ask           the query says whether, by f and its variance v = φ'(Σ⁰ + Σᵏ)φ
+    ask           the query decides, by f and its variance v = φ'(Σ⁰ + Σᵏ)φ
     with the label, where updated
                   Σ  <- Σ - Σφ φ'Σ/(λ + φ'Σφ)               for Σᵏ and Σ⁰             (2), (4)
                   μᵏ <- μᵏ + g y Σᵏφ                        with the new Σᵏ           (3)
@@ -23,7 +23,7 @@ loss. The paper asks by Θ: :class:`jaxmkl.query.Uncertainty`.
 **How much is shared.** Tasks may have much in common, or nothing. So by default ("mixed") there
 are three predictions, all by the same Σ: f_1 = (μ⁰ + μᵏ)·φ as above; f_2 = νᵏ·φ, whose means learn
 from their own task alone; and f_3 = ν⁰·φ, one model of all. Each learns by its own loss, as if the
-others were not there, and together they say
+others were not there, and the mixture predicts
 
     f = Σ p_i f_i,    v = Σ p_i (v_i + (f_i - f)²),    p_i ~ Π (1 + e^(-2 y f_i))^-η
 
@@ -32,7 +32,7 @@ v_3 = φ'Σ⁰φ. Covariances shrink by the loss of f. This mixture is ours; it 
 and no matrices.
 
 A round may also bring one example of each task (:meth:`MultiTask.round`). Then all are offered to
-the dictionary, all predictions come first, Σ⁰ takes all updated tasks in, and
+the dictionary, all predictions come first, Σ⁰ learns from all updated tasks, and
 
     hinge            μ⁰ <- μ⁰ + 1/(2ε) Σ⁰ Σ_k yᵏφᵏ
     squared hinge    μ⁰ <- μ⁰ + Σ⁰W (εI + W'Σ⁰W)⁻¹ loss,     W = [yᵏφᵏ]
@@ -94,7 +94,7 @@ class MultiTaskState(State):
     """log p of the sum, of each task alone and of all as one, the largest 0, (3,); without a
     mixture (1,)."""
     stale: jax.Array
-    """Which of the Gaussians stand for N(0, I), as a restart left them (G,)."""
+    """True for each Gaussian that counts as N(0, I) since a restart (G,)."""
 
     @property
     def roots(self) -> jax.Array:
@@ -118,7 +118,7 @@ class MultiTaskInfo(NamedTuple):
     support: jax.Array
     """Points of the dictionary, int32."""
     refused: jax.Array
-    """How many it had no room for, int32."""
+    """Number of points for which it had no room, int32."""
     weights: jax.Array
     """p: of the sum, of each task alone and of all as one, (3,); without a mixture 1, (1,)."""
 
@@ -131,22 +131,22 @@ class MultiTaskCode(NamedTuple):
 
 
 class MultiTaskAux(NamedTuple):
-    """A prediction's results that the update uses again; E Gaussians have a say on an example."""
+    """A prediction's results that the update uses again; E Gaussians predict an example."""
 
     forecast: Forecast
     offer: Offer
     """The change that the example makes to the dictionary."""
     met: Met
-    """The E of the G, as they are if that restarts them, with predictions of the sum, of the task
-    alone, and of all as one."""
+    """The E Gaussians, after the restarts that the change implies, with the predictions of the
+    sum, of the task alone, and of all as one."""
 
 
 @pytree.dataclass
 class MultiTask(Algorithm):
-    """Gaussian models of tasks, one of all and one of each, on one sampled dictionary.
+    """Gaussian models of tasks, one of all tasks and one of each, on one sampled dictionary.
 
     Args:
-      dictionary: a :class:`jaxmkl.features.SampledDictionary`, where examples get coordinates.
+      dictionary: a :class:`jaxmkl.features.SampledDictionary`, which gives examples coordinates.
       num_tasks, kernel, query, noise, inertia, rate, loss, components, update_on, covariance,
         growth: as for :func:`jaxmkl.multitask`; ``num_tasks`` and the last five are static.
 
@@ -172,7 +172,7 @@ class MultiTask(Algorithm):
     task = "classification"
     has_variance = True  # type: ignore[assignment]
     preferred_block_size = 64
-    """Kernel values within a block are more than those with the dictionary beyond this."""
+    """In larger blocks there are more kernel values within the block than with the dictionary."""
 
     def __post_init__(self) -> None:
         pytree.require(self.kernel.num_kernels == 1, self, "kernel", self.kernel, "one kernel")
@@ -184,16 +184,16 @@ class MultiTask(Algorithm):
 
     _tasks = property(lambda self: self.num_tasks or 1)
     has_local = property(
-        lambda self: self.components != "global", doc="Whether tasks have Gaussians of their own."
+        lambda self: self.components != "global", doc="True if tasks have Gaussians of their own."
     )
     has_overall = property(
-        lambda self: self.components != "local", doc="Whether there is a Gaussian of all tasks."
+        lambda self: self.components != "local", doc="True if there is a Gaussian of all tasks."
     )
     _mixed = property(lambda self: self.components == "mixed")
     _num_means = property(lambda self: 2 if self._mixed else 1)
 
     def _known(self, task: AnyArray) -> AnyArray:
-        """Which numbers are a task's."""
+        """True for each number that names a task."""
         return (task == task.round()) & (task >= 0) & (task < self._tasks)
 
     def check_inputs(self, X: Inputs) -> None:
@@ -209,7 +209,7 @@ class MultiTask(Algorithm):
         pytree.require(not len(others), self, "column 0 of X", others[:5].tolist(), wanted)
 
     def usable(self, X: jax.Array) -> jax.Array:
-        """Which rows (B,) are finite, have a task, and a finite k(x, x)."""
+        """True for each row (B,) that is finite and has a task and a finite k(x, x)."""
         good = usable_rows(X)
         if self.leading_columns:
             good, X = good & self._known(X[:, 0]), X[:, 1:]
@@ -233,14 +233,14 @@ class MultiTask(Algorithm):
     def with_restarts(
         self, gaussians: jax.Array, stale: jax.Array, restarted: ArrayLike = False
     ) -> jax.Array:
-        """Gaussians (E, D, D + C) as restarts leave them."""
+        """Gaussians (E, D, D + C) after restarts, which make them N(0, I)."""
         if self.growth == "extend":
             return gaussians
         unit = jnp.eye(gaussians.shape[1], gaussians.shape[2], dtype=gaussians.dtype)
         return jnp.where((stale | restarted)[:, None, None], unit[None], gaussians)
 
     def covariances(self, state: MultiTaskState) -> jax.Array:
-        """Σ (G, D, D): that of all tasks first, then those of each; where both are on."""
+        """Σ (G, D, D): that of all tasks first, then those of each, if there are both."""
         roots = self.with_restarts(state.gaussians, state.stale)[..., : self.dictionary.size]
         return einsum("gij,gkj->gik", roots, roots)
 
@@ -256,7 +256,7 @@ class MultiTask(Algorithm):
     def predict_own(
         self, state: MultiTaskState, code: MultiTaskCode
     ) -> tuple[Forecast, MultiTaskAux]:
-        """The value by the Gaussian of all tasks and that of the example's, and its variance."""
+        """The value by the Gaussians of all tasks and of the example's task, and its variance."""
         _, offer = self.dictionary.predict(state.dictionary, code.dictionary)
         D, phi, which = self.dictionary.size, offer.coordinates, self._involved(code.task)
         gaussians, stale = state.gaussians, state.stale
@@ -280,14 +280,14 @@ class MultiTask(Algorithm):
         return forecast, MultiTaskAux(forecast, offer, met)
 
     def _involved(self, task: jax.Array) -> list[Any]:
-        """Which of the G Gaussians have a say on an example of a task."""
+        """The indices, among the G Gaussians, of those that predict an example of a task."""
         own = int(self.has_overall) + (task if self._tasks > 1 else 0)
         return [0] * self.has_overall + [own] * self.has_local
 
     def mixture(
         self, state: MultiTaskState, values: list[jax.Array], variances: list[jax.Array]
     ) -> tuple[jax.Array, jax.Array]:
-        """f and v by those of the predictions."""
+        """f and v of the mixture, from those of the predictions."""
         if not self._mixed:
             return values[0], variances[0]
         p = [*jnp.exp(state.log_weights)]  # the largest is 1
@@ -299,7 +299,7 @@ class MultiTask(Algorithm):
     def weighed(
         self, state: MultiTaskState, values: list[jax.Array], y: jax.Array, learns: jax.Array
     ) -> jax.Array:
-        """log p after labels (...) that the predictions gave these values (...)."""
+        """log p after labels (...) for which the predictions had these values (...)."""
         if not self._mixed:
             return state.log_weights
         rate, found = jnp.where(learns, jnp.asarray(self.rate, y.dtype), 0.0), []
@@ -324,7 +324,7 @@ class MultiTask(Algorithm):
     def shrinks(
         self, forecast: Forecast, y: jax.Array, learns: jax.Array, seen: jax.Array
     ) -> jax.Array:
-        """Whether the covariances shrink."""
+        """True if the covariances shrink."""
         variance = jnp.asarray(forecast.variance)
         moved = self.learns_from(forecast.value, variance, y, learns)[1]
         return {"updated": moved, "queried": learns, "always": seen}[self.covariance]
@@ -334,9 +334,8 @@ class MultiTask(Algorithm):
     ) -> tuple[jax.Array, jax.Array]:
         """Gaussians (E, D, D + C) after their examples, and which of them changed (E,).
 
-        Labels ``y``, whether they are there to learn from and whether covariances shrink are
-        numbers, or (E, 1) where each has an example of its own. ``overall`` says whether the first
-        is the Gaussian of all tasks.
+        ``y``, ``learns`` and ``shrunk`` (whether covariances shrink) are numbers, or (E, 1) if
+        each Gaussian has an example of its own. With ``overall`` the first is that of all tasks.
         """
         noise, inertia = (jnp.asarray(v, y.dtype) for v in (self.noise, self.inertia))
         spread = of.spread[:, None]
@@ -413,11 +412,11 @@ class MultiTask(Algorithm):
         were present; one with none leaves the state as it is.
 
         Args:
-          state: that before the round.
+          state: the state before the round.
           examples: X (K, d) without the column of the task, y (K,) of classes, and present (K,):
             which tasks have an example. The rows of the others are ignored.
-          most: how many labels may be asked for, those of the first tasks that want one; None for
-            any number. A budget over all rounds is :meth:`jaxmkl.wrappers.LabelBudget.round`.
+          most: the largest number of labels to ask for, by the first tasks that want one; None for
+            no limit. A budget over all rounds is :meth:`jaxmkl.wrappers.LabelBudget.round`.
 
         Returns:
           The state, and an :class:`jaxmkl.Output` with leading axis K, NaN where none is present.
@@ -432,7 +431,7 @@ class MultiTask(Algorithm):
         >>> outputs.prediction.shape, bool((outputs.queried == present).all())
         ((200, 3), True)
         """
-        return task_rounds.played(self, state, *self._of_round(state, examples), most)
+        return task_rounds.run_round(self, state, *self._of_round(state, examples), most)
 
     def _of_round(
         self, state: MultiTaskState, examples: tuple[jax.Array, ...]

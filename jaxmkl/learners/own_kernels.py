@@ -1,10 +1,10 @@
-"""OKL-GD: kernel online gradient descent whose new centres get a kernel that has moved.
+"""OKL-GD: kernel online gradient descent that adapts the kernel of each new centre.
 
-Every centre keeps the kernel it came with, f(x) = Σ_j w_j k_{θ_j}(v_j, x). With the loss L and
-L' = L'(f(x), y), a round on an example (x, y) is, if L' ≠ 0 (hinge: if y f(x) < 1):
+Every centre keeps the kernel it was added with, f(x) = Σ_j w_j k_{θ_j}(v_j, x). With the loss L
+and L' = L'(f(x), y), a round on an example (x, y) is, if L' ≠ 0 (hinge: if y f(x) < 1):
 
     θ <- clip(θ - ρ_t L' w_n ∂k_{θ_n}(v_n, x)/∂θ_n)       n the newest centre
-    (x, -η L', θ) becomes a centre; of M centres the oldest goes
+    (x, -η L', θ) becomes a centre; if there are M centres, the oldest is removed
 
 References:
   Chen, Liang, Zheng and Príncipe (2016), Kernel least mean square with adaptive kernel size;
@@ -28,16 +28,16 @@ from jaxmkl.query import Forecast
 
 @pytree.dataclass
 class OwnKernelsState(MovingState):
-    """State of :class:`OwnKernels`: ``coordinates`` are what the next centre starts from."""
+    """State of :class:`OwnKernels`; the next centre's kernel starts from ``coordinates``."""
 
     own: PyTree
-    """Coordinates of the centres' kernels, with leading axis M; number n is in n mod M."""
+    """Coordinates of the centres' kernels, with leading axis M; centre n is at n mod M."""
     came: jax.Array
-    """How many centres have come so far, int32."""
+    """Number of centres added so far, int32."""
 
     @property
     def number(self) -> jax.Array:
-        """How many there are."""
+        """Number of centres."""
         return jnp.minimum(self.came, self.weights.shape[-1])
 
 
@@ -46,9 +46,9 @@ class OwnKernels(MovingKernel):
     """Kernel online gradient descent, every centre with a kernel of its own.
 
     Args:
-      space, step_size, optimizer, loss, query: as of
-        :class:`jaxmkl.learners.moving.MovingKernel`, and so are the errors.
-      budget: M (static).
+      space, step_size, optimizer, loss, query: as for
+        :class:`jaxmkl.learners.moving.MovingKernel`, with the same errors.
+      budget: M, the largest number of centres (static).
     """
 
     budget: int = pytree.count(default=2000)
@@ -61,7 +61,7 @@ class OwnKernels(MovingKernel):
         return OwnKernelsState(**start, own=own, came=jnp.zeros((), jnp.int32))
 
     def encode_own(self, state: OwnKernelsState, X: jax.Array, keys: jax.Array) -> jax.Array:
-        """The rows of a block: kernels are not known before their turn."""
+        """The rows of a block: each round's kernels are only known when its turn comes."""
         return X
 
     def _kernel(self, coordinates: PyTree, x: jax.Array, row: jax.Array) -> Scaled:
@@ -75,7 +75,7 @@ class OwnKernels(MovingKernel):
     def update_own(
         self, state: PyTree, code: jax.Array, aux: jax.Array, feedback: Feedback
     ) -> PyTree:
-        """Move the kernel, add a centre, if there is a label."""
+        """Move the kernel and add a centre, if there is a label."""
         x, M = code, self.budget
         slope, fresh, wanted = self._step(aux, feedback)
         # before the first centre its place holds the weight 0

@@ -1,4 +1,4 @@
-"""OKS-SIL: the kernel is chosen from a continuum by gradient, on a hypothesis of constant size.
+"""OKS-SIL: gradient steps choose the kernel from a continuum; the hypothesis has a constant size.
 
 The hypothesis f(x) = Σ_j w_j k_θ(v_j, x) has B basis functions at most. With the loss L and its
 derivative L' = L'(f(x), y), a round on an example (x, y) is, if L' ≠ 0 (hinge: if y f(x) < 1):
@@ -6,7 +6,7 @@ derivative L' = L'(f(x), y), a round on an example (x, y) is, if L' ≠ 0 (hinge
     fewer than B:   (x, -η L') is added
     B:              s basis functions are drawn, with probabilities in proportion to k(x, v_j);
                     α = K_s⁺ k_s(x),   δ = k(x, x) - k_s(x)·α    the distance from their span
-        δ > ν k(x, x):   the one with the smallest |w| gives its place to (x, -η L')
+        δ > ν k(x, x):   (x, -η L') replaces the one with the smallest |w|
         else:            w_k <- w_k - η L' α_k for the s drawn   (compensation)
     where one was added or replaced, the kernel moves, with the new w and the new basis:
                     θ <- clip(θ - ρ_t L' ∂f(x)/∂θ)
@@ -14,8 +14,8 @@ derivative L' = L'(f(x), y), a round on an example (x, y) is, if L' ≠ 0 (hinge
 For the hinge loss and Gaussians exp(-γ r²), θ = γ, the last line is line 19 of Algorithm 1,
 γ <- γ - ρ_t y Σ_j w_j k_j r_j²; here ∂f/∂θ comes from ``jax.grad``, whatever the kernel.
 
-The text of the paper derives the loss elsewhere (``gradients="sketches"``). A round still learns
-where L'(f(x), y) ≠ 0, but in its place come
+The text of the paper takes derivatives of the loss elsewhere (``gradients="sketches"``). A round
+still learns where L'(f(x), y) ≠ 0, but that derivative is replaced by
 
     for the weights     L'(f^b(x), y)    f^b: the new basis with the old weights, so that x has the
                                          weight of the one that it replaces; one added has 0
@@ -51,10 +51,10 @@ from jaxmkl.kernels import Scaled, scaled
 from jaxmkl.learners.moving import MovingKernel, MovingState
 from jaxmkl.query import Forecast
 
-# Eigenvalues of K_s below this share of the largest count as 0, by the size of a number.
+# Eigenvalues of K_s below this share of the largest count as 0, by the bytes of a number.
 _CUTOFF = {8: 1e-10, 4: 1e-5, 2: 1e-2}
-# Times that Jacobi's method meets each pair, after which rounding is all that is left to it, and
-# the largest s for which it is written out.
+# Sweeps of Jacobi's method over all pairs, after which only rounding errors are left, and the
+# largest s for which it is written out.
 _SWEEPS, _WRITTEN_OUT = {8: 5, 4: 4, 2: 3}, 4
 
 
@@ -63,9 +63,9 @@ class HypothesisSketchState(MovingState):
     """State of :class:`HypothesisSketch`."""
 
     since: jax.Array
-    """Rounds in which the basis functions came (B,), int32."""
+    """Rounds in which the basis functions were added (B,), int32."""
     number: jax.Array
-    """How many there are, int32."""
+    """Number of basis functions, int32."""
 
 
 @pytree.dataclass
@@ -73,13 +73,14 @@ class HypothesisSketch(MovingKernel):
     """A hypothesis of B basis functions, whose kernel moves in a space of kernels.
 
     Args:
-      space, budget, step_size, optimizer, loss, query: as of
-        :class:`jaxmkl.learners.moving.MovingKernel`, and so are the errors.
+      space, budget, step_size, optimizer, loss, query: as for
+        :class:`jaxmkl.learners.moving.MovingKernel`, with the same errors.
       threshold: ν in [0, 1].
       num_sampled: s, from 1 to B (static).
-      ties: which of several smallest |w| goes, "first" in place, or "oldest" (static).
-      gradients: where the loss is derived, at the "prediction" or at the "sketches" f^b and f^w
-        (static).
+      ties: which one is removed if several |w| are the smallest, the "first" in place or the
+        "oldest" (static).
+      gradients: where derivatives of the loss are taken, at the "prediction" or at the "sketches"
+        f^b and f^w (static).
     """
 
     threshold: Number = pytree.share(default=0.9)
@@ -102,11 +103,11 @@ class HypothesisSketch(MovingKernel):
     def encode_own(
         self, state: PyTree, X: jax.Array, keys: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
-        """Examples and, of each, random numbers (s,)."""
+        """Examples, and random numbers (s,) for each."""
         return X, jax.vmap(lambda key: uniform(key, (self.num_sampled,), X.dtype))(keys)
 
     def predict_own(self, state: HypothesisSketchState, code: tuple) -> tuple[Forecast, tuple]:
-        """The hypothesis' value, and the kernel's values (B,) that it is made of."""
+        """The value of the hypothesis, and the kernel values (B,) that it sums."""
         values = self.space.values(state.coordinates, code[0], state.rows)
         total = values.weighted_sum(state.weights)
         value = total.value()
@@ -118,7 +119,7 @@ class HypothesisSketch(MovingKernel):
         slope, fresh, wanted = self._step(value, feedback)
         full = state.number >= B
 
-        # 1. whether x comes into the basis, in place of which one, or how others compensate
+        # 1. whether x enters the basis, which one it replaces, or how others compensate
         drawn = draw_places(values, places < state.number, noise)
         alpha, share = self._projection(state, x, drawn)
         replaces = full & (share > jnp.asarray(self.threshold, w.dtype))
@@ -147,7 +148,7 @@ class HypothesisSketch(MovingKernel):
             exponent = jnp.minimum(exponent, jax.lax.stop_gradient(own.exponent[0]))
 
         def terms(coordinates: PyTree) -> jax.Array:
-            """Those of the new hypothesis at x, by its kernel, times exp(exponent)."""
+            """The terms of the new hypothesis at x, by its kernel, times exp(exponent)."""
             values = self.space.values(coordinates, x, rows)
             return jnp.where(w != 0, w * values.times_exp(exponent), 0.0)
 
@@ -208,9 +209,9 @@ def _coefficients(among: jax.Array, values: jax.Array) -> jax.Array:
 
 
 def _by_rotations(among: jax.Array, values: jax.Array, cutoff: float) -> jax.Array:
-    """As the product with the pseudoinverse, by Jacobi's method on numbers one by one.
+    """The product with the pseudoinverse, by Jacobi's method written out for each number.
 
-    On accelerators these are one kernel, where an eigendecomposition is many.
+    On accelerators this is one kernel, while an eigendecomposition takes many.
     """
     s, sweeps = len(values), _SWEEPS[values.dtype.itemsize]
     # of the order of 1, or squares may overflow

@@ -19,7 +19,7 @@ _times = partial(jnp.dot, precision=jax.lax.Precision.HIGHEST)
 
 
 class Met(NamedTuple):
-    """E Gaussians that meet the same example, or one each, and the predictions for these."""
+    """E Gaussians on one example, or on one example each, and the predictions for these."""
 
     gaussians: jax.Array
     """S and C means, side by side (E, D, D + C)."""
@@ -30,12 +30,12 @@ class Met(NamedTuple):
     spread: jax.Array
     """φ'Σφ (E,)."""
     values: list[jax.Array]
-    """Those of the predictions, each a number or (E, 1)."""
+    """Values of the predictions, each a number or (E, 1)."""
     variances: list[jax.Array]
-    """Theirs."""
+    """Variances of the predictions, likewise."""
 
 
-def played(
+def run_round(
     learner: Any,
     state: PyTree,
     X: jax.Array,
@@ -48,7 +48,7 @@ def played(
     Args:
       learner, state: a :class:`jaxmkl.learners.MultiTask`, and its state before the round.
       X, y, present: (K, D) with the column of the task, (K,) of -1 and +1, and (K,).
-      most: how many labels may be asked for, or None.
+      most: the largest number of labels to ask for, or None.
     """
     usable = learner.usable(X) & present
     X = jnp.where(usable[:, None], X, 0.0)
@@ -103,7 +103,7 @@ def played(
 
 
 def _of_tasks(learner: Any, phi: jax.Array, gaussians: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Products (K, D + C) of examples with the Gaussian of all, and with each's; 0 without."""
+    """Products (K, D + C) of examples with the Gaussian of all, and with their own; 0 if none."""
     none = jnp.zeros((len(phi), gaussians.shape[2]), phi.dtype)
     of_all = _times(phi, gaussians[0]) if learner.has_overall else none
     if not learner.has_local:
@@ -132,14 +132,14 @@ def _offered(
 def _asked(
     learner: Any, state: PyTree, examples: tuple, most: jax.Array | int | None
 ) -> tuple[PyTree, tuple[jax.Array, ...]]:
-    """The query's state after a round, and of the labels (K,) which were asked for.
+    """The query's state after a round, and four masks (K,) of the labels.
 
-    Beside these which are learned, which count as known, and which diverge. Of the examples their
-    forecasts are given, random numbers, which are usable, and labels.
+    They say which labels are asked for, learned, counted as known, and diverging. ``examples`` are
+    forecasts, random numbers, whether each example is usable, and labels.
     """
 
     def ask(carry: tuple, example: tuple) -> tuple[tuple, tuple]:
-        """Whether to ask for one label, and the query's state and the count of labels then."""
+        """Decide on one label: the query's state and the count of labels, then its masks."""
         (query, count), (forecast, noise, usable, y) = carry, example
         score = learner.query.score(query, forecast)
         asked = learner.query.ask(query, score, noise) & usable
@@ -167,7 +167,7 @@ def _of_all(
 ) -> jax.Array:
     """The Gaussian of all tasks (D, D + C) after the examples φ (K, D) of a round.
 
-    Σ takes them in one after the other, and then each mean all of them at once.
+    Σ learns from them one after the other, and then each mean from all of them at once.
     """
     D = phi.shape[1]
     noise, inertia = (jnp.asarray(v, y.dtype) for v in (learner.noise, learner.inertia))

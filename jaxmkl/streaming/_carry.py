@@ -1,6 +1,6 @@
 """Scans whose rounds write few arrays.
 
-On an accelerator a round takes as long as its kernels take to begin, and a kernel writes one array
+On an accelerator a round takes as long as starting its kernels, and a kernel writes one array
 or several of one shape. So small leaves, such as regrets and discounts, are written together, as
 one array of each dtype.
 """
@@ -15,8 +15,8 @@ import numpy as np
 
 from jaxmkl._types import PyTree
 
-# Leaves of a state with at most so many numbers are written together, if there are so many leaves:
-# of fewer, XLA itself writes those of one shape together, which it could not do then.
+# Leaves of a state with at most this many numbers are written together, if there are this many
+# leaves: of fewer, XLA itself writes those of one shape together, unless they were joined before.
 _NUMBERS, _LEAVES = 64, 5
 
 
@@ -29,8 +29,7 @@ def scan_in_few_arrays(
 ) -> tuple[PyTree, PyTree]:
     """Scan as ``jax.lax.scan(step, state, examples, unroll=unroll)`` does, writing few arrays.
 
-    ``then`` is applied to the results of the steps: the parts that it does not read are not
-    written.
+    ``then`` is applied to the results of the steps; parts that it does not read are not written.
     """
     first, length = jax.tree.map(lambda leaf: leaf[0], examples), len(jax.tree.leaves(examples)[0])
     _, left = jax.eval_shape(step, state, first)
@@ -62,9 +61,9 @@ def _small(state: PyTree) -> list[bool]:
 
 
 def reads(function: Callable, *arguments: PyTree) -> list[bool]:
-    """Tell for each leaf of its arguments whether a function reads it.
+    """Return for each leaf of a function's arguments whether the function reads it.
 
-    A leaf that it passes to a program inside counts as read.
+    A leaf that it passes to an inner program counts as read.
 
     >>> reads(lambda pair: pair[1] + 1, (jnp.ones(2), jnp.ones(3)))
     [False, True]
@@ -76,7 +75,7 @@ def reads(function: Callable, *arguments: PyTree) -> list[bool]:
 
 
 def few_arrays(like: PyTree, together: Sequence[bool]) -> tuple[Callable, Callable]:
-    """Two functions: from a tree like this one to few arrays, and back.
+    """Two functions, from a tree like this one to few arrays and back.
 
     The leaves that are ``together`` are joined in one array for each dtype; the others stay.
 

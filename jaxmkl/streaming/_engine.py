@@ -25,25 +25,25 @@ from jaxmkl.streaming.sparse import stored
 from jaxmkl.wrappers.delayed import delayed
 
 Record = Callable[[Output], PyTree]
-# Rounds that a turn of the loop has on accelerators, and operations that it has, at most.
+# The most rounds, and the most operations, of one iteration of the loop on accelerators.
 _TOGETHER, _OPERATIONS = 8, 3200
-# Rows of a segment, and numbers that it has at most if it is not one of the shortest.
+# Rows of a segment, and the most numbers in one that is not of the shortest kind.
 _ROOMS, _NUMBERS = (64, 512, 4096), 2**24
 
 
 def without_info(output: Output) -> Output:
-    """Keep prediction, loss and queried of a round: what :func:`jaxmkl.run` records by default."""
+    """Keep prediction, loss and queried of a round, the default record of :func:`jaxmkl.run`."""
     return output._replace(info=None)
 
 
 class Plan(NamedTuple):
-    """The arguments of a driver that are compiled in."""
+    """The arguments of a driver that are part of the compiled program."""
 
     block_size: int
     record: Record
     delay: int = 0
     platform: str = "cpu"
-    """That of the device. On others than a CPU each kernel takes a while to begin."""
+    """The device's platform. On all but "cpu" starting a kernel takes long."""
 
     def on(self, device: jax.Device) -> "Plan":
         """The plan on a device."""
@@ -60,10 +60,10 @@ def plan_of(
 ) -> Plan:
     """Check these arguments of a driver; the learner may take smaller blocks.
 
-    Of so many rounds those behind the last add nothing to how late labels are.
+    A delay longer than the stream is shortened, as later rounds do not matter.
 
     Raises:
-      ValueError: for a block size below 1, a negative delay, or a ``record`` that is no function.
+      ValueError: for a block size below 1, a negative delay, or a ``record`` that is not callable.
     """
     size = learner.preferred_block_size if block_size is None else block_size
     good = isinstance(size, int | np.integer) and size >= 1
@@ -77,10 +77,10 @@ def plan_of(
 
 
 class Rows(NamedTuple):
-    """Examples X (T, D) and y in an order (T,), by default their own, of which some are run.
+    """Examples X (T, D) and y, in their own order or a given one (T,), some of which are run.
 
-    With a ``length`` these are the first so many. Without one they are all, and the run can be
-    differentiated.
+    With a ``length`` the first ``length`` rows are run. Without one all rows are, and the run can
+    be differentiated.
     """
 
     X: Inputs
@@ -89,7 +89,7 @@ class Rows(NamedTuple):
     length: Any = None
 
     def at(self, positions: jax.Array, dtype: DTypeLike) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """X and y at some positions (B,), any row where there is none, and where there is one."""
+        """X and y at positions (B,), arbitrary outside the stream, and a mask of those inside."""
         T = self.X.shape[0]
         present = (positions >= 0) & (positions < (T if self.length is None else self.length))
         rows = jnp.clip(positions, 0, T - 1)
@@ -102,9 +102,9 @@ def scan_rows(
 ) -> tuple[PyTree, PyTree]:
     """Run a learner over rows in blocks, and return its state and the records (T, ...).
 
-    A block starts at a round that is a multiple of its size: of a state amid a block, the first
-    block's leading rows are absent. With a length, blocks behind it cost nothing; ``blocks`` is
-    their number where it is given, as runs of several lengths that advance side by side share it.
+    A block starts at a round that is a multiple of its size: if the state is in the middle of a
+    block, the first block's leading rows are absent. With a length, blocks after it cost nothing;
+    ``blocks`` is the number of blocks to run, which runs of several lengths side by side share.
     """
     B, T = plan.block_size, rows.X.shape[0]
     # two blocks at least: XLA unrolls a loop of one, which may round in another way
@@ -133,7 +133,7 @@ def scan_rows(
         state, recorded = one(state, example)
         return state, apart(recorded)
 
-    def played(state: PyTree, number: Any) -> tuple[PyTree, PyTree, PyTree]:
+    def run_rounds(state: PyTree, number: Any) -> tuple[PyTree, PyTree, PyTree]:
         examples = block_of(state, number)
         codes, y, _ = examples
         if here:
@@ -153,7 +153,7 @@ def scan_rows(
         return state, codes, apart(recorded)
 
     def block(state: PyTree, number: Any) -> tuple[PyTree, PyTree]:
-        state, codes, recorded = played(state, number)
+        state, codes, recorded = run_rounds(state, number)
         return learner.close(state, codes), recorded
 
     if rows.length is None:
@@ -169,10 +169,10 @@ def scan_rows(
 
 
 def _rounds_a_turn(one: Callable, state: PyTree, examples: PyTree) -> int:
-    """How many rounds a turn of the loop over a block has on an accelerator.
+    """The number of rounds in one iteration of the loop over a block, on an accelerator.
 
-    There a round takes as long as its kernels take to begin, and of several rounds together the
-    compiler makes fewer. Where a round is a large program, several take minutes to compile.
+    There a round takes as long as starting its kernels, and the compiler makes fewer of several
+    rounds together. If a round is a large program, several take minutes to compile.
     """
     first = jax.tree.map(lambda leaf: leaf[0], examples)
     number = num_operations(jax.make_jaxpr(one)(state, first).jaxpr)
@@ -185,17 +185,17 @@ run_rows = Kept(scan_rows, quickly=LARGE)
 
 
 def num_blocks(round: jax.Array, length: Any, block_size: int) -> jax.Array:
-    """How many blocks so many examples from a round on are in."""
+    """The number of blocks that contain ``length`` examples from a round on."""
     return (length + round % block_size + block_size - 1) // block_size
 
 
 def _scan_first(
     body: Callable, state: PyTree, like: PyTree, shape: tuple[int, int], number: Any
 ) -> tuple[PyTree, PyTree]:
-    """As ``jax.lax.scan(body, state, arange(length))`` for the first ``number``; zeros behind.
+    """As ``jax.lax.scan(body, state, arange(length))`` for the first ``number``; zeros after them.
 
-    Of a ``shape`` (length, B), the body returns beside the state the records of B rounds, of which
-    one is ``like`` this.
+    ``shape`` is (length, B): the body returns the state and the records of B rounds, each ``like``
+    the given one.
     """
 
     def turn(i: Any, carry: tuple) -> tuple[PyTree, PyTree]:
@@ -209,16 +209,16 @@ def _scan_first(
 
 
 def with_late_labels(
-    learner: Any, state: PyTree, delay: int, play: Callable[[Any, PyTree], tuple]
+    learner: Any, state: PyTree, delay: int, run_all: Callable[[Any, PyTree], tuple]
 ) -> tuple[PyTree, PyTree]:
-    """``play(learner, state)`` with labels that are late, all of which are learned in the end.
+    """Return ``run_all(learner, state)`` with late labels, all of which are learned in the end.
 
     There may be several states side by side.
     """
     if not delay:
-        return play(learner, state)
+        return run_all(learner, state)
     late = delayed(learner, delay)
-    after, recorded = play(late, late.around(state))
+    after, recorded = run_all(late, late.around(state))
     ended = late.flushed(after).inner
     if not is_traced(learner, ended):
         return ended, recorded  # numbers out of their range were refused
@@ -226,7 +226,7 @@ def with_late_labels(
 
 
 def in_segments(
-    play: Callable[[Any, PyTree, int, int], tuple[PyTree, PyTree]],
+    run_part: Callable[[Any, PyTree, int, int], tuple[PyTree, PyTree]],
     learner: Any,
     state: PyTree,
     length: int,
@@ -235,25 +235,25 @@ def in_segments(
     delay: int,
     axis: int = 0,
 ) -> tuple[PyTree, PyTree]:
-    """The state after, and the records of, rows that are run segment by segment.
+    """Run rows segment by segment, and return the state and the records.
 
-    Renewals stand between segments, each a program of its own, if all states are in one round,
-    that which had ``begun``; else (None) they are amid the rounds.
+    If all states are in the same round, ``begun``, renewals take place between segments, each a
+    program of its own; otherwise (None) they take place within the rounds.
 
     Args:
-      play: of a learner, a state, and which rows to run: ``(learner, state, start, stop)``.
-      length: how many rows there are.
-      room: how many a segment has at most.
-      axis: of records, that of the rounds.
+      run_part: runs rows from ``start`` to ``stop``: ``(learner, state, start, stop)``.
+      length: the number of rows.
+      room: the largest number of rows of a segment.
+      axis: the axis of rounds in the records.
     """
 
     def segments(learner: Any, state: PyTree) -> tuple[PyTree, PyTree]:
         renewals = None if begun is None else renewals_of(learner)
-        playing, round = renewals.rounds if renewals else learner, begun or 0
+        inner, round = renewals.rounds if renewals else learner, begun or 0
         at, parts, lengths = 0, [], []
         while at < length:
             stop = min(length, at + _until(round + at, length, room, renewals))
-            state, recorded = play(playing, state, at, stop)
+            state, recorded = run_part(inner, state, at, stop)
             if renewals is not None:
                 state = renewals.renewed(state, round + stop)
             parts.append(recorded)
@@ -265,9 +265,9 @@ def in_segments(
 
 
 def _until(round: int, length: int, room: int, renewals: Renewals | None) -> int:
-    """How many rounds from one on are in a segment: to the next renewal, if it has room.
+    """The number of rounds of the segment that starts at ``round``, up to a renewal at most.
 
-    Of a stream of several segments these end in multiples of the room, where blocks end: so they
+    If a stream has several segments, they end at multiples of the room, where blocks end, so they
     are the same wherever the stream is cut.
     """
     to_renewal = length if renewals is None else renewals.after(round) - round
@@ -277,19 +277,19 @@ def _until(round: int, length: int, room: int, renewals: Renewals | None) -> int
 def run_segments(
     driver: str, learner: Learner, state: PyTree, examples: Examples, room: int, plan: Plan
 ) -> tuple[PyTree, PyTree]:
-    """Run outside of any trace over examples, in segments padded to a length of ``room``."""
+    """Run over examples outside of any trace, in segments padded to a length of ``room``."""
     X, y, length = examples.X, examples.y, examples.length
     before = troubles(state)
     state = with_room(learner, state, capacity_wanted(learner, state, length))
     plan = plan.on(device_of((state, X.array, y.array)))
 
-    def play(learner: Any, state: PyTree, start: int, stop: int) -> tuple[PyTree, PyTree]:
+    def run_part(learner: Any, state: PyTree, start: int, stop: int) -> tuple[PyTree, PyTree]:
         some = [placed(one, examples.dtype, room, start, stop) for one in (X, y)]
         given = left_to_xla((state, Rows(some[0], some[1], length=stop - start)))
         return run_rows(learner, *given, plan=plan)
 
     begun = None if X.spread else int(state.round)
-    state, recorded = in_segments(play, learner, state, length, room, begun, plan.delay)
+    state, recorded = in_segments(run_part, learner, state, length, room, begun, plan.delay)
     refuse_and_warn(driver, state, examples, before)
     return state, recorded
 
@@ -297,7 +297,7 @@ def run_segments(
 def placed(
     held: Held, dtype: DTypeLike, room: int, start: int = 0, stop: int | None = None, axis: int = 0
 ) -> PyTree:
-    """Some rows in a dtype, where they lie or will be used; behind them any, up to a length."""
+    """Some rows in a dtype, on the device that has or uses them, padded with arbitrary rows."""
     rows = held.array.shape[axis]
     number, is_ready = (rows if stop is None else stop) - start, start == 0 and room == rows
 
@@ -307,7 +307,7 @@ def placed(
         if held.stays:
             taken = array if is_ready else _taken(array, start, room=room, axis=axis)
             return taken.astype(dtype)
-        # in host memory: there no length needs a compilation of its own
+        # in host memory, where no length needs a compilation of its own
         home = array.sharding if isinstance(array, jax.Array) and array.committed else None
         some = np.asarray(array)[(slice(None),) * axis + (slice(start, start + number),)]
         pad = [(0, (room - number) * (i == axis)) for i in range(array.ndim)]
@@ -324,13 +324,13 @@ def placed(
 
 @Kept
 def _taken(array: jax.Array, start: int, *, room: int, axis: int) -> jax.Array:
-    """So many rows from one on; those behind the last are any."""
+    """``room`` rows from ``start`` on; those after the last are arbitrary."""
     places = start + jnp.arange(room, dtype=jnp.int32)
     return jnp.take(array, places, axis=axis, mode="clip")
 
 
 def behind(trees: Sequence[PyTree], lengths: Sequence[int], axis: int = 0) -> PyTree:
-    """The arrays of some trees behind each other along an axis, so much of each."""
+    """Join the arrays of several trees along an axis, the first ``lengths`` of each."""
     cuts = [(slice(None),) * axis + (slice(length),) for length in lengths]
 
     def of_arrays(*arrays: Any, library: Any = np) -> Any:
@@ -348,7 +348,7 @@ def behind(trees: Sequence[PyTree], lengths: Sequence[int], axis: int = 0) -> Py
 
 
 def made_on_host(make: Callable[..., np.ndarray], *leaves: jax.Array) -> jax.Array:
-    """An array, or keys, that NumPy makes of some: no length needs a compilation of its own."""
+    """An array, or keys, that NumPy makes of others, so that no length needs a compilation."""
     first = leaves[0]
     is_key = jnp.issubdtype(first.dtype, jax.dtypes.prng_key)
     words = [jax.random.key_data(leaf) for leaf in leaves] if is_key else leaves
@@ -358,9 +358,9 @@ def made_on_host(make: Callable[..., np.ndarray], *leaves: jax.Array) -> jax.Arr
 
 
 def capacity_wanted(learner: Any, states: PyTree, more: Any) -> int | None:
-    """Room that a state, or several, need for so many ``more`` supports; None if they have it.
+    """The capacity that states need for ``more`` supports; None if they have it already.
 
-    Each capacity is compiled, so there are few: what has grown before gets twice its room.
+    Each capacity is compiled, so there are few: stores that have grown before get twice the room.
     """
     capacity = abilities.capacity(learner, states)
     if capacity is None:
@@ -373,7 +373,7 @@ def capacity_wanted(learner: Any, states: PyTree, more: Any) -> int | None:
 
 
 def with_room(learner: Any, states: PyTree, capacity: int | None) -> PyTree:
-    """A state, or several, with room for so many supports, if it is a number."""
+    """A state, or several, with room for ``capacity`` supports; unchanged if it is None."""
     return states if capacity is None else _enlarged(learner, states, capacity=capacity)
 
 
@@ -388,18 +388,18 @@ def _enlarged(learner: Any, states: PyTree, *, capacity: int) -> PyTree:
 
 
 def capacity_for(supports: int) -> int:
-    """The next of few capacities: 64, 512, 4,096, and powers of two from there on."""
+    """The next of a few capacities: 64, 512, 4,096, and powers of two from there on."""
     rooms = (room for room in _ROOMS if room >= supports)
     return next(rooms, 1 << (supports - 1).bit_length())
 
 
 def room_for(examples: Examples) -> int:
-    """The length to which segments of examples are padded (:func:`room_of`), all if spread."""
+    """The length to which segments are padded (:func:`room_of`); all rows on several devices."""
     X, length = examples.X, examples.length
     return length if X.spread else room_of(length, stored(X.array).shape[-1])
 
 
 def room_of(length: int, columns: int) -> int:
-    """The rows of a segment: 64, 512 or 4,096, or less of many numbers in a row."""
+    """The rows of a segment: 64, 512 or 4,096, or fewer if rows have many numbers."""
     rooms = [room for room in _ROOMS if room == _ROOMS[0] or room * columns <= _NUMBERS]
     return next((room for room in rooms if room >= length), rooms[-1])

@@ -15,7 +15,7 @@ from jaxmkl._types import PyTree
 from jaxmkl.streaming.examples import is_tracer
 
 # The share of an accelerator's memory that runs side by side may hold. A program needs several
-# times as much beside them, for copies and intermediate results.
+# times as much besides, for copies and intermediate results.
 _SHARE = 1 / 8
 # Sizes of the tiles of a TPU, along the last axis and the one before it.
 TILES = 128, 8
@@ -33,7 +33,7 @@ CACHE = Room(4 * 2**20, True)
 
 
 def room_in(memory: int) -> Room:
-    """The room on an accelerator with so many bytes of memory.
+    """The room on an accelerator with ``memory`` bytes.
 
     It is a power of two, the same for devices that differ little, and so in all processes.
     """

@@ -17,13 +17,13 @@ from jaxmkl.streaming.examples import Examples, Held, is_tracer
 from jaxmkl.wrappers.wrapper import layers
 
 ROWS_TO_JUDGE = 100
-"""The least number of rows of equal inputs of which drivers warn."""
+"""The least number of rows for a warning that all inputs are equal."""
 JUDGED = 1000
 """The least number of rows by which predictions are judged."""
 WORSE = 1.05
-"""Predictions are worse if their errors exceed those of the mean of the labels so many times."""
+"""The ratio to the errors of the mean of the labels from which on predictions are worse."""
 LOOKED_AT = 2**18
-"""The most numbers of X among which heavy tails are looked for."""
+"""The most numbers of X that are searched for heavy tails."""
 TROUBLES = {
     "nonfinite": "update(s) met a value or a loss that was infinite or NaN, or far larger than "
     "labels and steps can make it: the learner diverges; take a smaller step size, bring inputs "
@@ -35,7 +35,7 @@ TROUBLES = {
 """Counters of a state of which drivers warn."""
 
 
-# --- data that tell nothing ----------------------------------------------------------------------
+# --- uninformative data --------------------------------------------------------------------------
 
 
 def warn_of_examples(driver: str, learner: Learner, examples: Examples) -> None:
@@ -50,10 +50,10 @@ def warn_of_examples(driver: str, learner: Learner, examples: Examples) -> None:
 
 
 def _about_inputs(learner: Learner, examples: Examples) -> str:
-    """Say that inputs tell nothing; "" if they tell something.
+    """A warning that inputs are uninformative; "" if they are not.
 
-    Sparse inputs tell nothing only if all are zero. A learner that has other inputs besides, such
-    as the last labels, may have constant ones.
+    Sparse inputs are uninformative only if all are zero. A learner with further inputs, such as
+    the last labels, may have constant ones.
     """
     X = examples.X
     if X.seen is None:
@@ -73,7 +73,7 @@ def _about_inputs(learner: Learner, examples: Examples) -> str:
 
 
 def _about_targets(learner: Learner, examples: Examples) -> str:
-    """Say that numbers to predict vanish; "" if they do not, or labels are classes."""
+    """A warning that the targets' squares vanish; "" if they do not, or labels are classes."""
     y, K = examples.y.seen, learner.num_outputs
     if y is None or learner.task == "classification":
         return ""
@@ -172,7 +172,7 @@ class Errors(NamedTuple):
     labels_squared: Any = 0.0
 
     def after(self, losses: np.ndarray, y: np.ndarray) -> "Errors":
-        """The sums after rows with losses (n,) and labels (n,) or (n, K); NaN is no label.
+        """The sums after rows with losses (n,) and labels (n,) or (n, K); NaN is not a label.
 
         >>> Errors().after(np.full(1500, 4.0), np.arange(1500.0) % 2).ratio  # variance .25
         16.0
@@ -193,7 +193,7 @@ class Errors(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """Errors of the predictions in units of those of the mean; 0 if they are not judged."""
+        """Errors of the predictions divided by those of the mean; 0 if they are not judged."""
         if self.number < JUDGED:
             return 0.0
         of_mean = float(np.sum(self.labels_squared - np.square(self.labels) / self.number))

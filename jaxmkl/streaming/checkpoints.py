@@ -1,4 +1,4 @@
-"""Checkpoints of a stream: written now and then, with the last two kept to continue from."""
+"""Checkpoints of a stream: written at intervals, with the last two kept to continue from."""
 
 import os
 import time
@@ -16,9 +16,9 @@ from jaxmkl.checkpoint import load_extra, save_beside
 
 
 class LastTwo:
-    """A file that is written now and then, with the one before it at ``path`` + ``.before``.
+    """A file that is written at intervals, with the one before it at ``path`` + ``.before``.
 
-    Each appears whole or not at all, whenever the process ends, and whatever else writes it.
+    Each file is whole or not there, whenever the process ends, and whatever else writes it.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class LastTwo:
         self.begin(0)
 
     def is_due(self, examples: int) -> bool:
-        """Tell if enough examples or minutes have passed; always if there is no such limit."""
+        """True if enough examples or minutes have passed; always if there is no such limit."""
         if self._every is None and self._minutes is None:
             return True
         # a count that became too large begins again lower
@@ -45,13 +45,13 @@ class LastTwo:
         return by_count or (self._minutes is not None and minutes >= self._minutes)
 
     def write(self, examples: int, save: Callable[[str], None]) -> None:
-        """Have ``save`` write the file after so many examples, and keep the one before."""
+        """Have ``save`` write the file after ``examples`` examples, and keep the one before."""
         self._at = time.monotonic()  # after a failure, the next try comes later
         save(self.path)
         self.begin(examples)
 
     def begin(self, examples: int) -> None:
-        """Count from here on; the file was written after so many examples."""
+        """Count from here on; the file was written after ``examples`` examples."""
         self.stands_at, self._at = examples, time.monotonic()
 
     def read(self, load: Callable[[str], PyTree]) -> PyTree:
@@ -81,7 +81,7 @@ class LastTwo:
 
 
 class Checkpoints(LastTwo):
-    """Checkpoints of a learner amid a stream, the last two of which are kept.
+    """Checkpoints of a learner during a stream, the last two of which are kept.
 
     Args:
       path: the file of the last checkpoint, usually ``*.npz``; the one before it is beside it,
@@ -93,7 +93,7 @@ class Checkpoints(LastTwo):
     whole. Give each its own path (``jaxmkl run --checkpoint`` refuses the second program).
 
     Raises:
-      ValueError: for examples that are no number of at least 1, or minutes below 0.
+      ValueError: if ``examples`` is not a number of at least 1, or ``minutes`` is below 0.
 
     A program that is killed, started again, and skips the rows that it has seen ends as if nothing
     had happened, bit for bit:
@@ -116,10 +116,10 @@ class Checkpoints(LastTwo):
     """
 
     def offer(self, learner: Learner, state: PyTree, *, extra: Any = None) -> bool:
-        """Write a checkpoint if one is due, as :func:`jaxmkl.save` does; tell if one was.
+        """Write a checkpoint if one is due, as :func:`jaxmkl.save` does; return whether it was.
 
         Args:
-          learner, state: as they are now; of many runs, the longest counts.
+          learner, state: the present ones; if the state is of many runs, the longest counts.
           extra: a JSON value to be kept beside them: numbers, text, lists and dicts.
         """
         examples = int(np.max(state.round))

@@ -41,17 +41,17 @@ from jaxmkl.streaming.sparse import SparseRows, stored
 
 
 def is_tracer(*trees: PyTree) -> bool:
-    """Tell if some leaf is a tracer, whose values are not known."""
+    """True if some leaf is a tracer, whose values are not known."""
     return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(trees))
 
 
 def is_traced(*trees: PyTree) -> bool:
-    """Tell if we are inside a trace: some leaf is a tracer, or new arrays would be."""
+    """True if we are inside a trace: some leaf is a tracer, or new arrays would be."""
     return is_tracer(*trees) or is_inside_a_trace()
 
 
 def check_arguments(driver: str, learner: Any, state: PyTree) -> None:
-    """Refuse an argument that is no learner, and a state of another learner."""
+    """Refuse an argument that is not a learner, and a state of another learner."""
     given = type(state).__name__
     if isinstance(state, Learner):
         given = f"{type(learner).__name__}, and the learner in its place"
@@ -131,7 +131,7 @@ class Held(NamedTuple):
 
         Args:
           brought: whether it is brought to the host from any device.
-          in_chunks: whether it is brought there from CPUs, as a stream runs where its state is.
+          in_chunks: whether it is brought there from CPUs, as a stream runs on its state's device.
 
         Raises:
           ValueError: if entries are masked, or parts lie on devices of other processes.
@@ -165,7 +165,7 @@ class Held(NamedTuple):
         return isinstance(self.array, SparseRows)
 
     def is_good(self, dtype: DTypeLike) -> jax.Array | None:
-        """Tell if all numbers on an accelerator can be learned from; None if there are none."""
+        """True if all numbers on an accelerator can be learned from; None if there are none."""
         numbers = stored(self.array)
         if self.seen is not None or self.traced or numbers.dtype == bool:
             return None
@@ -213,7 +213,7 @@ def _all_within(numbers: jax.Array, bound: jax.Array) -> jax.Array:
 
 
 class Examples(NamedTuple):
-    """X and y of a driver, with all that it has to know about them."""
+    """X and y of a driver, with all that it needs to know about them."""
 
     X: Held
     y: Held
@@ -370,5 +370,5 @@ def _held(learner: Learner, X: Inputs, y: Labels, reading: Reading) -> tuple[Hel
 
 
 def _is_column(learner: Learner) -> bool:
-    """Tell if a label is one number: a class, or a single target."""
+    """True if a label is one number: a class, or a single target."""
     return learner.task == "classification" or learner.num_outputs is None

@@ -44,7 +44,7 @@ from jaxmkl.streaming._warnings import refuse_and_warn, troubles, warn_of_exampl
 from jaxmkl.streaming.examples import Examples, check_states
 from jaxmkl.streaming.sparse import stored
 
-# Rows of a group, of which a run has 64 at most: more are no faster, fewer need less padding.
+# Rows of a group: more are no faster, and fewer need less padding. A run has 64 of them at most.
 _MOST = 256 * 64
 _BLOCK = 32  # of fleets
 
@@ -53,7 +53,7 @@ def permutations(keys: jax.Array, num_examples: int) -> jax.Array:
     """The orders (S, T) in which :func:`run_many` with the same keys takes the examples.
 
     Raises:
-      ValueError: if ``keys`` are not as in :func:`run_many`, or ``num_examples`` is no count.
+      ValueError: if ``keys`` are not as in :func:`run_many`, or ``num_examples`` is not a count.
 
     >>> sorted(permutations(jax.random.split(jax.random.key(0), 2), 5)[1].tolist())
     [0, 1, 2, 3, 4]
@@ -198,7 +198,7 @@ def _run_many(
         return jax.vmap(one)(keys, permutations(keys, X.shape[0]) if permute else None)
 
     def held(given: tuple, keys: jax.Array) -> PyTree:
-        # of a larger capacity a block uses only a part, so a cache need not hold it all
+        # a block uses only a part of a larger capacity, so a cache need not hold it all
         state = begin(given, keys[0], 1 if room.is_cache else given[1].shape[0])
         return _held(given[0], state, block_size=plan.block_size)
 
@@ -235,16 +235,16 @@ def run_fleet(
     """Run many small learners, each over a stream of its own, side by side.
 
     With one learner for each customer, sensor or machine, M states of the same learner advance
-    together, and each sees only its own examples. Each equals :func:`jaxmkl.run` of that state and
-    stream as closely as runs of two block sizes do. To continue the streams, call it again with
-    the states it returned; :func:`jaxmkl.save` and :func:`jaxmkl.load` take them all at once.
+    together, and each sees only its own examples. Each result equals :func:`jaxmkl.run` of that
+    state and stream as closely as runs of two block sizes do. To continue the streams, call it
+    again with the states it returned; :func:`jaxmkl.save` and :func:`jaxmkl.load` take them all.
 
     On a CPU they advance in groups and segments, as in :func:`jaxmkl.run_many`: another length
     compiles nothing if it is above 64 rows, or has the same next power of two; nor does another
     number of streams, if it has the same next power of two or fills groups.
 
-    States begin as ``jax.vmap(lambda key: learner.init(key, D))(keys)``, with keys (M,). With one
-    key M times all have the same random features, else each has its own. A single state is
+    States begin as ``jax.vmap(lambda key: learner.init(key, D))(keys)``, with keys (M,). If all
+    keys are equal, all have the same random features, else each has its own. A single state is
     ``jax.tree.map(lambda leaf: leaf[m], states)``, for :func:`jaxmkl.run` or ``learner.predict``.
 
     Args:
@@ -263,7 +263,7 @@ def run_fleet(
 
     Returns:
       The states, and the records with leading axes M and T; after a stream's length these are
-      NaN, or 0 if they are no floating-point numbers.
+      NaN, or 0 if they are not floating-point numbers.
 
     Raises:
       ValueError: as :func:`jaxmkl.run`, and for leading axes or lengths that do not fit.
@@ -313,7 +313,7 @@ def run_fleet(
             some = (np.pad(array, pad[: array.ndim]) for array in some)
             return *some, np.clip(lengths[places] - start, 0, stop - start)
 
-        # states may be in different rounds, so renewals stay inside these
+        # states may be in different rounds, so renewals stay within the rounds
         after, recorded = _in_groups(learner, begin, rows, (M, T), size, length, None, plan)
     else:
         some = (placed(one, dtype, filled, axis=1) for one in (X, y))
@@ -411,12 +411,12 @@ def side_by_side(
     after them are NaN or zeros.
     """
     rounds, in_step = jax.vmap(lambda state: state.round)(states), jnp.ndim(lengths) == 0
-    # a number that all share: otherwise each turn would select, for all states, what to keep
+    # one number for all: otherwise each iteration would select what to keep, for all states
     blocks = jnp.max(num_blocks(rounds, lengths, plan.block_size))
 
     def one(state: PyTree, X: Inputs, y: Labels, length: Any) -> tuple[PyTree, PyTree]:
         rows = Rows(X, y, length=length)
-        if in_step:  # likewise the beginnings of blocks
+        if in_step:  # likewise one start of blocks for all
             own = state.round
             state = jax.tree.map(lambda leaf: rounds[0] if leaf is own else leaf, state)
         state, recorded = scan_rows(learner, state, rows, blocks, plan=plan)
@@ -435,5 +435,5 @@ def _blanked(present: jax.Array, leaf: jax.Array) -> jax.Array:
     return jnp.where(present, leaf, jnp.asarray(blank, leaf.dtype))
 
 
-# side by side a round has some operations more; what is not as large as the default runs slower
+# side by side a round has more operations; compiled quickly, those of small learners run slower
 run_group = Kept(side_by_side, quickly=LARGE + 200)

@@ -61,7 +61,7 @@ def run(
 
     Large products add numbers in another order, so results differ from those of the scan, and
     between block sizes, by rounding and its consequences. On one stream of 20,000 examples,
-    in single precision and with targets of variance 1, predictions differed by 1e-6 at most with
+    in single precision and with targets of variance 1, predictions differed by at most 1e-6 with
     gradient steps on random features (``raker``); by 1e-4 with least squares and forests
     (``expert_mkl(banks="fixed")``); by .004 with learned metrics (``expert_mkl()``), where each
     renewal magnifies earlier differences; by 3e-4 with growing supports (``spa``, after 3,000).
@@ -82,7 +82,7 @@ def run(
       block_size: examples per block, which only changes speed. A learner may take fewer.
       record: a function of the :class:`jaxmkl.Output` of a round, which returns what to keep of
         it. Another function object is another compilation.
-      delay: N, the number of rounds after which a label is known, at least 0: see
+      delay: N, the number of rounds after which a label is known, 0 or more: see
         :func:`jaxmkl.wrappers.delayed`. Labels that are due after the last round are
         learned at the end of the run, so the state is the learner's own.
 
@@ -92,13 +92,13 @@ def run(
       ``info``.
 
     Raises:
-      ValueError: for no learner, the state of another learner, shapes that do not fit, no example,
-        NaN or infinite values, labels that are not the learner's classes, words for a state that
-        is continued, or a negative delay.
+      ValueError: if ``learner`` is not a learner, the state is of another one, shapes do not fit,
+        there is no example, values are NaN or infinite, labels are not the learner's classes or
+        are words although a state is continued, or the delay is negative.
 
     Warns:
       RuntimeWarning: the learner diverges (``state.nonfinite`` counts the rounds): a model's value
-        or the loss was infinite or NaN, a prediction more than 8 million times as large as any
+        or the loss was infinite or NaN, a prediction was over 8 million times as large as any
         label, or the value of a classifier's model far larger than its steps can make it; for
         classes the last two only if k(x, x) = 1 is known. Or labels were more than a hundred times
         as large as all before, and refused (``state.outlying`` counts them). Or all inputs are
@@ -142,7 +142,7 @@ def stream(
     """Run a learner over chunks that come from anywhere, in constant memory.
 
     It is a generator: after each chunk, the caller may sum up metrics, save a checkpoint, or stop.
-    The cuts of a stream change nothing; a chunk needs a compilation if it is the first of more
+    Where a stream is cut changes nothing; a chunk needs a compilation if it is the first of more
     than 64 rows, or of more than 512. Rows of sparse chunks are padded likewise, to a power of two
     of entries. Empty chunks are skipped. Labels in words keep the meaning that the first chunk
     gave them; it must have all classes, and the state must be new. If labels come late, use

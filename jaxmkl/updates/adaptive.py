@@ -20,7 +20,7 @@ class OptaxState(NamedTuple):
     """State of :class:`Optax`."""
 
     weights: jax.Array
-    """θ (P, K, 1, M): those that meet the same features lie together."""
+    """θ (P, K, 1, M): models on the same features lie together."""
     optimizer: PyTree
     """The state of optax for each model, with leading axes (P, K, 1)."""
 
@@ -77,7 +77,7 @@ class Optax(WeightsRule):
         weights = jnp.zeros((num_kernels, num_outputs, 1, num_coordinates), dtype)
 
         def typed(leaf: jax.Array) -> jax.Array:
-            """A leaf in the learner's dtype where it is a number, and of no weak type."""
+            """A leaf in the learner's dtype if it is floating-point, without a weak type."""
             floating = jnp.issubdtype(leaf.dtype, jnp.floating)
             return leaf.astype(dtype if floating else leaf.dtype)
 
@@ -105,5 +105,5 @@ class Optax(WeightsRule):
 
 
 def _for_each(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of one model's weights (M,) for models (P, K, R)."""
+    """Map a function of one model's weights (M,) over models (P, K, R)."""
     return jax.vmap(jax.vmap(jax.vmap(function)))

@@ -1,7 +1,7 @@
 """Update rules of first order: what one model does with a labelled example.
 
-They (:class:`Update`) serve models on features and models with supports alike. From the value f of
-a model, the label y and the squared norm k(x, x) of the example, |z|² on features, comes a
+A rule (:class:`Update`) serves models on features and models with supports alike. From the value f
+of a model, the label y and the squared norm k(x, x) of the example, |z|² on features, comes a
 :class:`Step`:
 
     f <- decay · f + coefficient · k(x, ·)        on supports: x becomes a support vector
@@ -52,13 +52,13 @@ class FirstOrderState(NamedTuple):
     """State of the models of a rule of first order on features."""
 
     weights: jax.Array
-    """θ (P, K, R, M): those that meet the same features lie together."""
+    """θ (P, K, R, M): models on the same features lie together."""
 
 
 class Update(WeightsRule):
     """Base of rules of first order: frozen pytree dataclasses that define :meth:`step`.
 
-    What they do with the step on features is written here once; each output is a model of its own.
+    This class applies the step on features; each output is a model of its own.
     """
 
     @abc.abstractmethod
@@ -73,9 +73,9 @@ class Update(WeightsRule):
 
     @property
     def largest_step(self) -> ArrayLike | None:
-        """A bound of a step's coefficient c and of c f, where k(x, x) = 1 and labels are ±1.
+        """A bound on a step's coefficient c and on c f, if k(x, x) = 1 and labels are ±1.
 
-        By it, values that no such steps can make are noticed. None if it is not known.
+        Values that no such steps can reach are detected by it. None if no bound is known.
         """
         return None
 
@@ -107,10 +107,10 @@ class Update(WeightsRule):
 def shapes_of_step(update: Update) -> Step:
     """The shapes of a rule's steps for one kernel, whatever the example; nothing is computed.
 
-    They say whether steps ever decay, and whether they are ever taken by chance.
+    They show whether steps ever decay, and whether they are ever random.
 
     Raises:
-      ValueError: for a coefficient that is not one for each value, as of rates without an axis.
+      ValueError: if there is not one coefficient for each value, as for rates without an axis.
     """
     shapes = (update.num_rates, 1), (), (1, 1)
     step = jax.eval_shape(update.step, *(jax.ShapeDtypeStruct(s, jnp.float32) for s in shapes))
@@ -133,7 +133,7 @@ def warn_of_step_size(
     penalty: Number = 0.0,
     divisor: Number = 1.0,
 ) -> None:
-    """Warn of step sizes by which gradient descent moves away from the minimum of a loss.
+    """Warn of step sizes with which gradient descent moves away from the minimum of a loss.
 
     Where all examples have k(x, x) = k, and L'' is the curvature of the loss at its minimum, a
     step η on an example multiplies its distance from the minimum by 1 - η L'' k, and with a
@@ -141,8 +141,8 @@ def warn_of_step_size(
 
         1 - η (λ + L'' k)      or      1 - η L'' k / (ε + k)
 
-    Below -1 each step is larger than the one before. Nothing is said of numbers that are not known
-    yet, as inside a trace, and of losses whose curvature is not known.
+    Below -1 each step is larger than the one before. There is no warning if numbers are not known
+    yet, as inside a trace, or if the curvature of the loss is not known.
 
     Args:
       owner: the class and the name of the argument.
@@ -214,15 +214,15 @@ class PassiveAggressive(Update):
 
 @pytree.dataclass
 class SparsePassiveAggressive(Update):
-    """Sparse passive aggressive: a passive aggressive step now and then, larger in return.
+    """Sparse passive aggressive: random passive aggressive steps, which are larger in return.
 
     With probability ρ = min(α, l) / β it adds τ y k(x, ·), τ = min(η / ρ, l / k).
 
     Args:
       step_size: η.
-      alpha: α, the loss above which the probability grows no more.
+      alpha: α, the loss above which the probability no longer grows.
       beta: β >= α; the probability is at most α / β.
-      normalized_step: as for :class:`PassiveAggressive`; :func:`jaxmkl.spa` does without.
+      normalized_step: as for :class:`PassiveAggressive`; by default False in :func:`jaxmkl.spa`.
     """
 
     step_size: Number = pytree.positive(default=0.1)
@@ -237,7 +237,7 @@ class SparsePassiveAggressive(Update):
 
     @property
     def largest_step(self) -> ArrayLike:
-        """Of min(η / ρ, l): where l >= α the first is η β / α, elsewhere they meet at √(η β)."""
+        """The bound on min(η / ρ, l): η β / α where l >= α; elsewhere √(η β), where both meet."""
         product = jnp.asarray(self.step_size) * self.beta
         return jnp.maximum(product / self.alpha, jnp.sqrt(product))
 
@@ -258,9 +258,9 @@ class OGD(Update):
         f <- (1 - η λ) f - η L'(f, y) k(x, ·)
 
     Steps converge while η (λ + L'' k(x, x)) <= 2, with the curvature L'' of the loss: 2 for the
-    squared loss and Huber's, 1/4 for the logistic one. Of larger ones a learner warns where it is
-    made, if k(x, x), or |z|² on features, is known to be the same for all inputs. With the squared
-    loss they diverge; the others, whose slopes are bounded, never settle.
+    squared loss and Huber's, 1/4 for the logistic one. A learner made with larger steps warns, if
+    k(x, x), or |z|² on features, is known to be the same for all inputs. With the squared loss
+    larger steps diverge; with the others, whose slopes are bounded, they never settle.
 
     Args:
       step_sizes: η, a number or, on features, several (R,): models for each.
@@ -311,7 +311,7 @@ class NormalizedOGD(Update):
     Args:
       step_size: η; for the squared loss stable below 1, whatever the norms. A learner warns of
         larger ones as for :class:`OGD`.
-      epsilon: ε, what keeps steps on small examples small.
+      epsilon: ε, which keeps steps on small examples small.
       loss: as for :class:`OGD`.
 
     >>> f, norm = jnp.array([[0.0, 0.0]]), jnp.array([[1.0, 3.0]])

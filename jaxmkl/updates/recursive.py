@@ -14,11 +14,11 @@ _HIGHEST = jax.lax.Precision.HIGHEST
 class Recursive(NamedTuple):
     """State of an :class:`RLS` of R rates, with K models of each that share inputs x (M,) and S.
 
-    With S as it stood when ``period`` rounds were last taken in, and a row h_s for each example
-    learned since, the present covariances are (S - Σ_s h_s h_s') / discount. So S is read once a
-    round and written once a period. (To write it in each round, with θ in the same table, took
-    1.4 times as long with 48 models on a CPU: XLA works h out again for each entry of S.) S is
-    kept for a ridge penalty of 1, and divided by λ where used.
+    With S as it was at the end of the last period, and a row h_s for each example learned since,
+    the present covariances are (S - Σ_s h_s h_s') / discount. So S is read once a round and
+    written once a period. (To write it in each round, with θ in the same table, took 1.4 times as
+    long with 48 models on a CPU: XLA computes h again for each entry of S.) S is kept for a ridge
+    penalty of 1, and divided by λ where it is used.
     """
 
     weights: jax.Array
@@ -32,7 +32,7 @@ class Recursive(NamedTuple):
     floor: jax.Array
     """The smallest φ of this period (R,)."""
     diagonal: jax.Array
-    """That of S when this period began (R, M)."""
+    """The diagonal of S when this period began (R, M)."""
 
     @classmethod
     def start(
@@ -65,7 +65,7 @@ class Recursive(NamedTuple):
         gain = jnp.dot(self.covariance, x, precision=_HIGHEST)
         gain = gain - jnp.einsum("rs,rsm->rm", past, self.rows, precision=_HIGHEST)
         variance = jnp.dot(gain, x, precision=_HIGHEST)
-        # rounding must not turn a direction that is used up negative
+        # rounding must not make the variance of an exhausted direction negative
         learned = learns & (variance > 0)
         discount = jnp.maximum(forgetting, self.floor) * self.discount
         apart = jnp.sum(self.diagonal * x[None] ** 2, axis=-1)
@@ -82,7 +82,7 @@ class Recursive(NamedTuple):
         )
 
     def close(self, rule: RLS, size: int, round: jax.Array) -> "Recursive":
-        """The state after a block of ``size``: S takes its rows in when a period is full."""
+        """The state after a block of ``size``: S absorbs its rows when a period is full."""
         return rule.settled(lambda own, *when: own._renewed(rule, *when), self, size, round)
 
     def _renewed(self, rule: RLS, full: jax.Array, due: jax.Array) -> "Recursive":

@@ -32,10 +32,10 @@ class Rule(abilities.NoMethods, HasLoss, abc.ABC):
     """
 
     loss: Any = "hinge"
-    """The loss it descends, in a subclass perhaps by a name in :data:`jaxmkl.losses.LOSSES`."""
+    """The loss that it reduces; a subclass may take a name in :data:`jaxmkl.losses.LOSSES`."""
     period: int | None = None
-    """Rounds between two times when :meth:`close` does something; blocks divide it. None where it
-    does nothing."""
+    """Number of rounds after which :meth:`close` acts again; blocks divide it. None if it never
+    does anything."""
 
     @property
     def num_rates(self) -> int:
@@ -44,7 +44,7 @@ class Rule(abilities.NoMethods, HasLoss, abc.ABC):
 
     @property
     def random(self) -> bool:
-        """Whether steps are taken by chance: the update needs uniform numbers."""
+        """True if steps are random, so that the update needs uniform numbers."""
         return False
 
     def check(self) -> None:
@@ -61,8 +61,8 @@ class Rule(abilities.NoMethods, HasLoss, abc.ABC):
         """Codes of a block of features ``Z`` (B, P, M), with leading axis B.
 
         Args:
-          state: at the block's start, or amid it.
-          round: of the next example; row j belongs to round ``round // B * B + j``.
+          state: the state at the start of the block, or within it.
+          round: the round of the next example; row j belongs to ``round // B * B + j``.
           Z: the features. Rows of rounds that are over are ignored.
         """
         return ()
@@ -75,7 +75,7 @@ class Rule(abilities.NoMethods, HasLoss, abc.ABC):
     def update(self, state: PyTree, code: PyTree, aux: PyTree, feedback: Feedback) -> PyTree:
         """The state after an example.
 
-        Every bit of a model stays as it was unless ``feedback.taken()`` (1, R, P) has it.
+        Every bit of a model stays as it was unless ``feedback.taken()`` (1, R, P) is True for it.
         """
 
     def close(self, state: PyTree, codes: PyTree, round: jax.Array) -> PyTree:
@@ -87,12 +87,12 @@ class Rule(abilities.NoMethods, HasLoss, abc.ABC):
     ) -> PyTree:
         """The state of models that begin anew and learn N examples before a round.
 
-        By default they are learned one after the other, each once. A rule that has a solution in
-        closed form lets each example count as often as it says. Steps that are taken by chance
-        depend on the round that an example is given.
+        By default examples are learned one after the other, each once. A rule with a solution in
+        closed form weights each example by its count. Random steps depend on the round that an
+        example is given.
 
         Args:
-          state: of models in any state; their shapes and dtype are those wanted.
+          state: any state of the rule, for its shapes and dtype.
           Z: features (N, P, M).
           y: labels (N,), or of K outputs (N, K).
           counts: how often each example counts (N,); those at 0 are ignored.
@@ -127,7 +127,7 @@ class Rule(abilities.NoMethods, HasLoss, abc.ABC):
 class WeightsRule(Rule):
     """Base of rules whose states have ``weights`` θ (P, K, R, M).
 
-    Models that meet the same features z_p lie together, so that a prediction is one product of
+    Models on the same features z_p lie together, so that a prediction is one product of
     matrices for each kernel.
     """
 
@@ -150,5 +150,5 @@ def _(rule: WeightsRule, state: Any) -> jax.Array:
 
 
 def beside_weights(a: jax.Array) -> jax.Array:
-    """Numbers of models (K, R, P) as they stand beside weights, (P, K, R, 1)."""
+    """Numbers of models (K, R, P) in the order of the weights, (P, K, R, 1)."""
     return jnp.moveaxis(a, -1, 0)[..., None]

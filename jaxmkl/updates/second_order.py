@@ -1,8 +1,8 @@
 """Update rules of second order: models on features that keep a covariance.
 
 All methods work on all models of a rule at once, (R, P); z has M coordinates. Models of K outputs
-share a covariance; values, errors and weights have a leading axis of the outputs, (K, R, P), which
-is 1 where there is one.
+share a covariance; values, errors and weights have a leading axis of the outputs, (K, R, P), of
+length 1 for a single output.
 """
 
 from collections.abc import Callable
@@ -23,8 +23,8 @@ from jaxmkl._types import Number, Numbers, PyTree
 from jaxmkl.updates.rule import Rule
 
 _HIGHEST = jax.lax.Precision.HIGHEST
-# units of rounding that keep S definite, see RLS: in its diagonal, where examples are forgotten
-# and always, and in the noise of a label
+# multiples of the machine epsilon that keep S definite, see RLS: in its diagonal, where examples
+# are forgotten and always, and in the noise of a label
 JITTER, FLOOR, NOISE = 1000, 8, 2
 SYMMETRIZED = 16  # periods after which S is made symmetric again
 
@@ -32,10 +32,9 @@ SYMMETRIZED = 16  # periods after which S is made symmetric again
 class RLSState(NamedTuple):
     """State of recursive least squares, in a form that a block of examples can share.
 
-    All is kept for features z/sqrt(λ) and a ridge penalty of 1, so that the regularization acts
-    where it is used: what is called S and θ here is λ S and sqrt(λ) θ. With S and θ as they stood
-    when ``period`` rounds were last taken in, and z_s the examples learned since, the present
-    values are
+    Everything is kept for features z/sqrt(λ) and a ridge penalty of 1, so that the regularization
+    acts where it is used: S and θ here are λ S and sqrt(λ) θ of :class:`RLS`. With S and θ as they
+    were at the end of the last period, and z_s the examples learned since, the present values are
 
         S_t = (S - Σ_s h_s h_s') / discount,   θ_t = θ + Σ_s coefficients_s h_s,
         h_s = Σ_u factor_su gains_u,      gains_u = S z_u
@@ -46,10 +45,10 @@ class RLSState(NamedTuple):
     covariance: jax.Array
     """S (R, P, M, M), symmetric to rounding."""
     gains: jax.Array
-    """(R, P, period, M)."""
+    """S z_u of the period's examples (R, P, period, M)."""
     table: jax.Array
-    """Of each round of the period its row of the factor and its coefficients, zeros where nothing
-    was learned, and a row for rounds that are over (R, P, period + 1, period + K)."""
+    """A row for each round of the period, its row of the factor and its coefficients, zeros where
+    nothing was learned; and a row for rounds that are over (R, P, period + 1, period + K)."""
     discount: jax.Array
     """The product of φ_s (R, P)."""
 
@@ -60,12 +59,12 @@ class RLSState(NamedTuple):
 
     @property
     def factor(self) -> jax.Array:
-        """(R, P, period, period), lower triangular."""
+        """The factor (R, P, period, period), lower triangular."""
         return self.table[..., :-1, : self.period]
 
     @property
     def learned(self) -> jax.Array:
-        """In which rounds of the period something was learned (R, P, period).
+        """True for the rounds of the period in which something was learned (R, P, period).
 
         An example that was not learned from leaves no trace: its row of the factor is zero.
         """
@@ -73,7 +72,7 @@ class RLSState(NamedTuple):
 
     @property
     def coefficients(self) -> jax.Array:
-        """(K, R, P, period)."""
+        """The coefficients (K, R, P, period)."""
         return jnp.moveaxis(self.table[..., :-1, self.period :], -1, 0)
 
 
@@ -87,7 +86,7 @@ class RLSCode(NamedTuple):
     fresh: jax.Array  # whether the round is not over yet
     floor: jax.Array  # what φ must not fall below in this period (R, P)
     jitter: jax.Array  # what is added to the diagonal of S when it ends (R, P, M)
-    noise: jax.Array  # the variance of the label, in units of that of others (R, P)
+    noise: jax.Array  # the variance of the label, relative to that of others (R, P)
     gain: jax.Array  # S z (R, P, M)
     kernel: jax.Array  # z·gains, and K zeros (R, P, period + K)
     value: jax.Array  # θ·z (K, R, P)
@@ -100,38 +99,38 @@ class RLS(Rule):
         g = S z,   d = φ_k + z·g,   θ <- θ + g (y - θ·z) / d,   S <- (S - g g'/d) / φ_k
 
     from S = I/λ. Where examples excite only some directions, dividing by φ lets S grow without
-    bound in the others, in float32 until rounding drowns everything. So the trace of S is kept
+    bound in the others, in float32 until rounding errors dominate. So the trace of S is kept
     within ``max_growth`` (κ) times its initial value: every ``period`` (b) rounds, beginning with
-    the first, the trace S then has decides
+    the first, the present trace of S decides
 
         φ_k = max(φ, (trace S / (κ trace I/λ))^(1/b)),   at most 1,
 
-    for the b rounds to come. Far below the bound this is plain exponential forgetting.
+    for the next b rounds. Far below the bound this is plain exponential forgetting.
 
     The target is the label itself, whatever the learner's loss: squared loss on labels of ±1 is
     a sound classifier.
 
-    A block of examples needs S only in a few matrix products: inside ``period`` rounds just the
-    triangular factor of its change moves (see :class:`RLSState`), and S itself is renewed once a
-    period. In exact arithmetic this is the update above, example by example, but for what keeps S
-    definite in the presence of rounding. With S as it was when the period began, the label of an
-    example has a noise of r in place of 1, and once a period in which something was learned the
-    diagonal of S grows,
+    A block of examples needs S only in a few matrix products: within a period only the triangular
+    factor of its change is updated (see :class:`RLSState`), and S itself is renewed once a period.
+    In exact arithmetic this is the update above, example by example, except for two terms that
+    keep S definite despite rounding errors. With S as it was when the period began, the label of
+    an example has a noise of r in place of 1, and after each period in which something was learned
+    the diagonal of S grows,
 
         d = r φ_k + z·g,   r = max(1, 2 b u Σ_i S_ii z_i²),
         S_ii <- S_ii + u max(1000 (φ^-b - 1), 8 (1 - m)) S_ii,   m = trace S / trace I/λ,
 
-    with u the unit of rounding, 1.2e-7 in single and 2.2e-16 in double precision. A noise r above
-    1 is for examples so large that z'S z is nothing beside what rounding makes of it, as they may
-    be where |z|² / λ is above 10^5 in single precision. The term of φ is for φ < 1. Without the
-    last, where φ is 1 and inputs excite few directions, S there gets smaller than what rounding
-    has done to it: in single precision errors grow, after 10^5 examples or 10^7.
+    with u the machine epsilon, 1.2e-7 in single and 2.2e-16 in double precision. The noise r is
+    above 1 for examples so large that rounding errors exceed z'S z, as may happen where |z|² / λ
+    is above 10^5 in single precision. The term with φ is for φ < 1. The last term is needed where
+    φ is 1 and inputs excite few directions: without it S becomes smaller there than its own
+    rounding errors, and in single precision errors grow after 10^5 to 10^7 examples.
 
     Args:
       regularization: λ > 0, the ridge penalty |θ|² that S = I/λ stands for; a number or an array
         (R,).
       forgetting: φ in (0, 1], a number or an array (R,); 1 forgets nothing.
-      max_growth: bound on the trace of S, in units of its initial value.
+      max_growth: κ, the bound on the trace of S, relative to its initial value.
       period: rounds between two renewals of S (static).
 
     References:
@@ -174,11 +173,11 @@ class RLS(Rule):
         """The floor and jitter of a period that begins with this diagonal of S (..., R, [P,] M).
 
         φ must not fall below the floor (..., R, [P]), and the jitter (..., R, [P,] M) is added to
-        the diagonal of S when the period ends: see :class:`RLS`. Rounding, divided by φ again and
-        again, takes eigenvalues below 0. What it does to an entry of S is in proportion to the
-        diagonal entries of its row and column, and so is the jitter: coordinates may be of very
-        different sizes. Where S shrinks for ever a few units of rounding are enough to forget that
-        of earlier periods.
+        the diagonal of S when the period ends: see :class:`RLS`. Rounding errors, divided by φ
+        again and again, would make eigenvalues negative. The error of an entry of S is in
+        proportion to the diagonal entries of its row and column, and so is the jitter: coordinates
+        may have very different scales. If S only shrinks, a few multiples of the machine epsilon
+        are enough to outweigh the errors of earlier periods.
         """
         dtype, M = diagonal.dtype, diagonal.shape[-1]
         # Each step is rounded in every program alike: sums that XLA fuses would not be, nor would
@@ -187,14 +186,14 @@ class RLS(Rule):
         growth = jnp.clip(trace / (M * jnp.asarray(self.max_growth, dtype)), 0.0, 1.0)
         forgetting = jnp.atleast_1d(jnp.asarray(self.forgetting, dtype)) ** -self.period
         forgotten = (forgetting - 1.0).reshape(-1, *(1,) * (trace.ndim - 1))
-        units = jnp.maximum(JITTER * forgotten, FLOOR / M * (M - trace)) * jnp.finfo(dtype).eps
-        return growth ** (1.0 / self.period), units[..., None] * diagonal
+        share = jnp.maximum(JITTER * forgotten, FLOOR / M * (M - trace)) * jnp.finfo(dtype).eps
+        return growth ** (1.0 / self.period), share[..., None] * diagonal
 
     def least_noise(self, apart: jax.Array) -> jax.Array:
         """2 b u Σ_i S_ii z_i², the least variance of the label of an example z, from the sum.
 
         Rounding makes z'S z uncertain by some u Σ_i S_ii z_i². With this variance, b examples like
-        z do not make it less than that. S is as it was when the period began.
+        z do not reduce z'S z below that. S is as it was when the period began.
         """
         return NOISE * self.period * jnp.finfo(apart.dtype).eps * apart
 
@@ -249,7 +248,7 @@ class RLS(Rule):
     def update(self, state: RLSState, code: RLSCode, aux: PyTree, feedback: Feedback) -> RLSState:
         (values, past, square), dtype = aux, aux[0].dtype
         errors = jnp.atleast_1d(feedback.y)[:, None, None] - values
-        # rounding must not turn a direction that is used up negative
+        # rounding must not make the variance of an exhausted direction negative
         variance = _left(code, square)
         learned = feedback.taken()[0] & (variance > 0)
         forgetting = jnp.atleast_1d(jnp.asarray(self.forgetting, dtype))[:, None]
@@ -280,9 +279,8 @@ class RLS(Rule):
     ) -> PyTree:
         """The state after a block of ``size``: ``renewed(state, full, due)`` if a period is full.
 
-        Divided by φ again and again, S would magnify what rounding leaves that is not symmetric.
-        So it is due to be made symmetric every 16 periods, or at once where one forgets more than
-        6 %.
+        Dividing S by φ again and again would magnify the asymmetry that rounding leaves. So S is
+        due to be made symmetric every 16 periods, or at once where a period forgets more than 6 %.
         """
         full = round % self.period == 0
         rarely = round // self.period % SYMMETRIZED == 0
@@ -311,7 +309,7 @@ class RLS(Rule):
         downdate = jnp.matmul(jnp.swapaxes(rows, -1, -2), rows, precision=_HIGHEST)
         jitter = jnp.where(learned[..., None], jitter, 0.0)
         diagonal = (..., *2 * (np.arange(rows.shape[-1], dtype=np.int32),))
-        # added to those entries alone: a pass over S with a unit matrix takes three times as long
+        # added to those entries alone: a pass over S with an identity matrix takes 3 times as long
         where: Any = {"unique_indices": True, "indices_are_sorted": True}
         S = scale * (covariance - downdate)
         S = S.at[diagonal].add(jitter, mode="promise_in_bounds", **where)
@@ -324,11 +322,11 @@ class RLS(Rule):
 
             S = (I + c Σ_i n_i z_i z_i' / λ)⁻¹,   θ = S c Σ_i n_i z_i y_i
 
-        Where examples are forgotten their counts n_i add up to 1 / (1 - φ) at most, as in a
-        stream: c is 1, or what makes them so. In place of I stands (1 + 2 u trace A) I, with A the
-        sum and u the unit of rounding: else rounding alone might make S indefinite. Where it does
-        so all the same, as where few directions have nearly all examples, 2 becomes 16, 128, and
-        so on. Features are (N, P, M), or (N, R, P, M) where each rate has its own.
+        With forgetting, counts n_i add up to 1 / (1 - φ) at most, as in a stream: c is 1, or
+        smaller to make them so. I is replaced by (1 + 2 u trace A) I, with A the sum and u the
+        machine epsilon: otherwise rounding alone might make S indefinite. If S is indefinite all
+        the same, as when few directions have nearly all examples, 2 becomes 16, 128, and so on.
+        Features are (N, P, M), or (N, R, P, M) where each rate has its own.
         """
         dtype, began = Z.dtype, jax.tree.map(jnp.zeros_like, state)
         rates = jnp.zeros((self.num_rates,), dtype)
@@ -364,7 +362,7 @@ class RLS(Rule):
         return A, jnp.einsum("rpmn,krpn->krpm", A, state.weights, precision=_HIGHEST)
 
     def _renewed(self, jitter: jax.Array, state: RLSState, full: Any, due: jax.Array) -> RLSState:
-        """S and θ with all that is pending, if the period is full."""
+        """S and θ with all pending examples, if the period is full."""
         factor = jnp.where(full, state.factor, 0.0)
         learned = jnp.any(full & state.learned, axis=-1)
         rows = jnp.matmul(factor, state.gains, precision=_HIGHEST)
@@ -385,7 +383,7 @@ def _(rule: RLS, state: RLSState, code: RLSCode, aux: PyTree) -> jax.Array:
 
 @abilities.gradients.register
 def _(rule: RLS, state: RLSState, round: jax.Array, z: jax.Array) -> jax.Array:
-    """θ with all that is pending."""
+    """θ with all pending examples."""
     rows = jnp.matmul(state.factor, state.gains, precision=_HIGHEST)
     weights = state.weights + _change(state, rows)  # of features z/sqrt(λ)
     regularization = jnp.atleast_1d(jnp.asarray(rule.regularization, weights.dtype))
@@ -414,7 +412,7 @@ def gathered_diagonal(S: jax.Array) -> jax.Array:
 
 @jax.jit
 def _joined(rule: RLS, states: RLSState, start: PyTree | None) -> RLSState:
-    """The sums of what shards know, with nothing pending."""
+    """The state from the sums of all shards' A and A θ, with nothing pending."""
     empty = jax.tree.map(lambda leaf: jnp.zeros_like(leaf[0]), states)
     A, b = jax.vmap(rule._information)(states)
     eye = jnp.broadcast_to(jnp.eye(A.shape[-1], dtype=A.dtype), A.shape[1:])
@@ -426,12 +424,12 @@ def _joined(rule: RLS, states: RLSState, start: PyTree | None) -> RLSState:
 
 
 def _change(state: RLSState, rows: jax.Array) -> jax.Array:
-    """What the pending examples, of rows h (R, P, period, M), add to θ."""
+    """The change that the pending examples, of rows h (R, P, period, M), make to θ."""
     return jnp.einsum("krps,rpsm->krpm", state.coefficients, rows, precision=_HIGHEST)
 
 
 TRIES = 5
-"""How often a matrix that is indefinite by rounding is inverted, each time with more added."""
+"""Attempts to invert a matrix that is indefinite by rounding, each time with more added."""
 
 
 def _inverse(matrices: jax.Array, least: jax.Array | None = None) -> jax.Array:

@@ -1,4 +1,4 @@
-"""Inputs of a learner in standard units, for wrappers that read them beside the learner."""
+"""Standardised inputs of a learner, for wrappers that read them beside the learner."""
 
 from typing import NamedTuple
 
@@ -11,32 +11,32 @@ from jax.typing import DTypeLike
 from jaxmkl._blocks import count_on
 from jaxmkl._moments import Moments
 
-FAR = 3.0  # inputs count as at most so many deviations off
+FAR = 3.0  # standard deviations from the mean at which inputs are clipped
 
 
 class Standard(NamedTuple):
-    """Running moments of the inputs, and those of a while ago by which they are standardised."""
+    """Running moments of the inputs, and earlier moments by which they are standardised."""
 
     running: Moments
     """Means and variances of the inputs (D,)."""
     used: Moments
-    """Those of the last round in which they were renewed."""
+    """The moments that standardise: those of the last round in which they were renewed."""
     number: Array
     """Inputs so far, int32."""
 
     @classmethod
     def none(cls, num_inputs: int, dtype: DTypeLike) -> "Standard":
-        """Before the first input, where those that come are used as they are."""
+        """The moments before the first input, which leave inputs unchanged."""
         running = Moments.none((num_inputs,), dtype)
         used = running._replace(variance=jnp.ones((num_inputs,), dtype))
         return cls(running, used, jnp.zeros((), jnp.int32))
 
-    def units(self, X: Array) -> Array:
+    def standardised(self, X: Array) -> Array:
         """The rows X (B, D) in standard deviations from the mean, at most three."""
         return jnp.clip(jax.vmap(self.used.scaled)(X), -FAR, FAR)
 
     def after(self, x: Array, taken: Array) -> "Standard":
-        """The moments once the input x (D,) is seen, if it was ``taken``."""
+        """The moments after the input x (D,), if it is ``taken``."""
         number = count_on(self.number, taken)
         running = self.running.after(x, jnp.maximum(number, 1))
         good = taken & jnp.all(jnp.isfinite(running.variance))

@@ -19,7 +19,7 @@ from jaxmkl.wrappers.wrapper import OneByOne, Row, WrapperState
 class Waiting(NamedTuple):
     """Buffer of the examples whose labels are due; round t is stored at t mod R.
 
-    R is the power of two from N + 1 on, so that it divides what a counter jumps at its end.
+    R is the next power of two from N + 1 on, so that it divides the jump of a full counter.
     """
 
     x: Array
@@ -27,7 +27,7 @@ class Waiting(NamedTuple):
     y: Array
     """Labels (R,) or (R, K); 0 where none was asked for."""
     asked: Array
-    """Whether the label was asked for (R,)."""
+    """True if the label was asked for (R,)."""
     context: PyTree
     """The parts of the state that belong to each example (:func:`jaxmkl.abilities.context`)."""
 

@@ -12,7 +12,7 @@ from jaxmkl._learner import Learner, Prediction
 from jaxmkl._types import Number, PyTree
 from jaxmkl.wrappers.wrapper import OnBlocks, WrapperState, followed, require_numbers, stretched
 
-FIRST = 1.0, 10.0  # between them a quantile begins in units that are known
+FIRST = 1.0, 10.0  # bounds of the first quantile, if the scale of labels is known
 
 
 @pytree.dataclass
@@ -25,7 +25,7 @@ class IntervalsState(WrapperState):
     excess: Array
     """The number D of intervals that missed their label so far, minus the number allowed."""
     radius: Array
-    """Half the width r of the next interval in units of u; NaN where q is."""
+    """Half the width r of the next interval, divided by u; NaN where q is."""
     labels: Array
     """Labels seen, int32."""
 
@@ -58,9 +58,9 @@ class Intervals(OnBlocks):
     def predict_code(self, state: IntervalsState, code: PyTree) -> tuple[Prediction, tuple]:
         """The prediction, and the interval around its value."""
         prediction, aux = super().predict_code(state, code)
-        value, unit = prediction.value, _unit(prediction)
-        radius = state.radius if unit is None else stretched(unit, state.radius)
-        return prediction._replace(interval=(value - radius, value + radius)), (value, unit, aux)
+        value, scale = prediction.value, _scale(prediction)
+        radius = state.radius if scale is None else stretched(scale, state.radius)
+        return prediction._replace(interval=(value - radius, value + radius)), (value, scale, aux)
 
     def update_code(
         self,
@@ -72,23 +72,23 @@ class Intervals(OnBlocks):
         present: Array,
     ) -> tuple[IntervalsState, Array]:
         """The inner learner learns, and the radius grows or shrinks, if there is a label."""
-        value, unit, inside = aux
+        value, scale, inside = aux
         updated, learned = super().update_code(state, code, inside, y, asked, present)
         distance, limits, dtype = jnp.abs(y - value), jnp.finfo(value.dtype), value.dtype
         known = learned & jnp.all(jnp.isfinite(distance))
-        # a first error of nothing, as of labels that do not vary yet, tells nothing of others
+        # a first error of 0, as while labels do not vary yet, says nothing about later ones
         begun = state.quantile > 0
-        telling = begun | (distance > 0)
+        informative = begun | (distance > 0)
         # a quantile of 0 would never change again
         least = limits.eps * jnp.maximum(jnp.minimum(jnp.abs(y), jnp.abs(value)), limits.tiny)
-        if unit is not None:
-            # a unit that is nothing beside the error is that of a learner which knows no noise yet
-            of_unit = unit > limits.eps * distance
-            telling, unit = telling & of_unit, jnp.where(of_unit, unit, 1.0)
-            distance, least = distance / unit, jnp.asarray(limits.eps, dtype)
+        if scale is not None:
+            # a scale that vanishes beside the error is that of a learner which knows no noise yet
+            visible = scale > limits.eps * distance
+            informative, scale = informative & visible, jnp.where(visible, scale, 1.0)
+            distance, least = distance / scale, jnp.asarray(limits.eps, dtype)
         rate = jnp.asarray(self.step_size, dtype)
         moved = followed(state.quantile, distance, self.coverage, rate, state.labels)
-        if unit is not None:
+        if scale is not None:
             moved = jnp.where(begun, moved, jnp.clip(moved, *FIRST))
         quantile = jnp.maximum(moved, least)
         # before the first label there is no interval that could miss it
@@ -97,7 +97,7 @@ class Intervals(OnBlocks):
         excess = state.excess + jnp.where(begun, missed, 0.0)
         excess = jnp.clip(excess, -5.0 / rate, 5.0 / rate)
         radius = quantile * jnp.exp(rate * excess / 5.0)
-        learns = known & telling
+        learns = known & informative
         after = updated.replace(
             quantile=jnp.where(learns, quantile, state.quantile),
             excess=jnp.where(learns, excess, state.excess),
@@ -116,22 +116,22 @@ class Intervals(OnBlocks):
         return interval
 
 
-def _unit(prediction: Prediction) -> Array | None:
-    """The deviation of the label where that is known, at least that of the value's rounding."""
+def _scale(prediction: Prediction) -> Array | None:
+    """The scale u of the label, at least the rounding error of the value; None if not known."""
     value, limits = prediction.value, jnp.finfo(prediction.value.dtype)
     if prediction.distribution is not None:
-        unit = prediction.distribution.absolute_deviation
+        scale = prediction.distribution.absolute_deviation
     elif prediction.variance is not None:
-        unit = jnp.sqrt(jnp.clip(prediction.variance, limits.tiny, limits.max))
+        scale = jnp.sqrt(jnp.clip(prediction.variance, limits.tiny, limits.max))
     else:
         return None
-    return jnp.clip(unit, jnp.maximum(limits.eps * jnp.abs(value), limits.tiny), limits.max)
+    return jnp.clip(scale, jnp.maximum(limits.eps * jnp.abs(value), limits.tiny), limits.max)
 
 
 def intervals(learner: Learner, coverage: Number = 0.9, step_size: Number = 0.05) -> Intervals:
     """Give the predictions of a learner intervals, from f - r u to f + r u.
 
-    The unit u makes widths follow x: it is the mean absolute deviation of the prediction's
+    The scale u makes widths follow x: it is the mean absolute deviation of the prediction's
     distribution, where there is one (:func:`predictive`), or else the root of its variance, where
     that is known (:func:`jaxmkl.expert_mkl`), or else 1. The share of labels inside tends to
     ``coverage``, whatever the stream does and however wrong the variance is: a running quantile q
@@ -144,12 +144,12 @@ def intervals(learner: Learner, coverage: Number = 0.9, step_size: Number = 0.05
 
     While D is within its bounds, the share over any T labels is off by |D_T - D_0| / T: 10/(η T)
     at most, and far less where q is near, however much the scale changes meanwhile. The first
-    label that is not predicted exactly makes q = d, where u is known at least 1 and at most 10;
-    those before do not count, as labels that do not vary yet tell nothing of others. Labels that
-    the learner refuses do not count, nor does one beside whose error u is nothing, as of a learner
-    that has not seen two labels differ. A run records both ends as ``outputs.interval``, NaN
-    before there is a q; :meth:`Intervals.interval` returns them for one x. Of several outputs each
-    has its own q, D and r.
+    label that is not predicted exactly makes q = d, within 1 and 10 where u is known; those before
+    do not count, as labels that do not vary yet say nothing about later ones. Labels that the
+    learner refuses do not count, nor does one beside whose error u vanishes, as for a learner that
+    has not seen two labels differ. A run records both ends as ``outputs.interval``, NaN before
+    there is a q; :meth:`Intervals.interval` returns them for one x. With several outputs each has
+    its own q, D and r.
 
     Args:
       learner: any regression learner.
@@ -162,7 +162,7 @@ def intervals(learner: Learner, coverage: Number = 0.9, step_size: Number = 0.05
     References:
       Gibbs and Candès (2021), Adaptive conformal inference under distribution shift; Angelopoulos,
       Candès and Tibshirani (2023), Conformal PID control for time series prediction. Steps on
-      the logarithm, which have no units, are ours.
+      the logarithm, which do not depend on the labels' scale, are ours.
 
     >>> import jax, jaxmkl
     >>> learner = intervals(jaxmkl.raker(), coverage=0.8)

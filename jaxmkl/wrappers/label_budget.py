@@ -7,7 +7,7 @@ cannot charge them, as it changes no state: :meth:`jaxmkl.Learner.ask` does.
     state = learner.update(state, x, y)             when the label arrives: not charged again
 
 ``update`` charges a label that was not asked for before. A label that arrives when the budget is
-spent is learned from all the same; ``overdrawn`` counts it.
+spent is still learned from; ``overdrawn`` counts it.
 """
 
 import jax.numpy as jnp
@@ -93,11 +93,11 @@ class LabelBudget(OnBlocks):
         Raises:
           ValueError: if the inner learner has no rounds of many examples.
         """
-        play = getattr(self.learner, "round", None)
+        run_round = getattr(self.learner, "round", None)
         wanted = "a learner with rounds, as jaxmkl.multitask(...)"
-        pytree.require(callable(play), self, "learner", self.learner, wanted)
+        pytree.require(callable(run_round), self, "learner", self.learner, wanted)
         most = state.remaining if most is None else jnp.minimum(most, state.remaining)
-        inner, output = play(state.inner, examples, most)  # type: ignore[misc]
+        inner, output = run_round(state.inner, examples, most)  # type: ignore[misc]
         spent = jnp.sum(output.queried, dtype=jnp.int32)
         return state.replace(inner=inner, remaining=state.remaining - spent), output
 
@@ -118,7 +118,7 @@ def _(learner: LabelBudget, state: LabelBudgetState, asked: Array) -> LabelBudge
 
 
 def has_labels_left(state: PyTree) -> Array:
-    """Whether no budget in the state of a learner, or inside it, is spent."""
+    """True unless a budget in the state of a learner, or inside it, is spent."""
     left = jnp.ones((), bool)
     while isinstance(state, WrapperState):
         if isinstance(state, LabelBudgetState):
@@ -128,7 +128,7 @@ def has_labels_left(state: PyTree) -> Array:
 
 
 def _charged(state: LabelBudgetState, number: Array) -> LabelBudgetState:
-    """The state after so many labels are asked for; a negative number refunds labels."""
+    """The state after ``number`` labels are asked for; a negative number refunds labels."""
     remaining, outstanding = state.remaining - number, state.outstanding + number
     return state.replace(remaining=remaining, outstanding=outstanding)
 

@@ -114,7 +114,7 @@ def _(learner: OneVsRest, state: OneVsRestState) -> abilities.Inside:
 
 
 def one_vs_rest(learner: Learner, num_classes: int) -> OneVsRest:
-    """Make a learner for K classes from K learners for two: each tells one class from the rest.
+    """Make a learner for K classes from K learners for two: one class against the rest.
 
     A prediction has the K learners' values (K,), and the largest names the predicted class; labels
     are whole numbers from 0 to K - 1. A label is asked for if one of the learners wants it, and

@@ -25,28 +25,28 @@ from jaxmkl.wrappers.wrapper import OnBlocks, WrapperState, not_refused, require
 
 _HIGHEST = jax.lax.Precision.HIGHEST
 DEGREES = 3.0, 5.0, 10.0, 50.0
-MEMORIES = 20, 200  # of the two running log-scales, in labels
-DISCOUNT = 0.998  # of the log densities by which the parts are weighed
+MEMORIES = 20, 200  # memories of the two running log-scales, in labels
+DISCOUNT = 0.998  # discount of the log densities by which the parts are weighted
 UNIFORM = 0.01  # the share of weights that is always uniform
-DIRECTIONS = 32  # of the inputs, each with a sine and a cosine
-RULE = RLS(3.5, 0.9995)  # of what log-scales have beyond the running one
-ALONE = 20  # labels from which the running log-scales are learned, and nothing else
-WIDER = 1.0, 2.0 / 3.0, 1.0 / 3.0, 0.0  # of log(100)/n, for the parts while there are so few
-LEAST = 1e-6  # of the labels' variance, which an error's square counts as meanwhile
+DIRECTIONS = 32  # random directions of the inputs, each with a sine and a cosine
+RULE = RLS(3.5, 0.9995)  # learns the log-scale relative to the running one
+ALONE = 20  # number of first labels from which only the running log-scales are learned
+WIDER = 1.0, 2.0 / 3.0, 1.0 / 3.0, 0.0  # multiples of log(100)/n that widen the parts till then
+LEAST = 1e-6  # the least square of an error till then, relative to the labels' variance
 _ROBUST = 4.0  # degrees of freedom of the running log-scales
 _OF_LOG = 1.27  # the mean of -log ε² of a standard normal ε
-_MOST = 6.0  # what describes a round, likewise
+_MOST = 6.0  # bound of a round's features, before they are scaled
 
 
 class Density(NamedTuple):
-    """What a density of one output is made of, before an input is known."""
+    """The parts of one output's density, before an input is known."""
 
     running: Array
     """Two running log-scales o of e², with short and long memory (2,)."""
     scale: Recursive
-    """Least squares of what the log-scale has beyond the longer one."""
+    """Least squares for the log-scale relative to the longer one."""
     offsets: Array
-    """Log-scales b_j of the parts beside it (J,)."""
+    """Log-scales b_j of the parts relative to that (J,)."""
     log_weights: Array
     """Discounted log densities of the parts (J,)."""
     labels: Moments
@@ -62,9 +62,9 @@ class PredictiveState(WrapperState):
     directions: Array
     """W, directions of the inputs (32, D)."""
     inputs: Standard
-    """What standardises the inputs, renewed in rounds that 32 divides."""
+    """The moments that standardise inputs, renewed in rounds that 32 divides."""
     density: Density
-    """What densities are made of; with K outputs all leaves have a leading axis."""
+    """The parts of densities; with K outputs all leaves have a leading axis."""
 
 
 class PredictiveInfo(NamedTuple):
@@ -92,11 +92,11 @@ class PredictiveAux(NamedTuple):
     """A prediction's results that the update uses again."""
 
     features: Array
-    """What describes the round, φ (M,) or (K, M)."""
+    """The features φ of the round, (M,) or (K, M)."""
     distribution: StudentMixture
-    """The label's distribution, of some scale where it is not known yet."""
+    """The label's distribution, with an arbitrary scale while that is not known yet."""
     inner: PyTree
-    """The inner learner's."""
+    """The aux of the inner learner."""
 
 
 @pytree.dataclass
@@ -123,8 +123,8 @@ class Predictive(OnBlocks):
         self, state: PredictiveState, X: Array, given: Array | None = None
     ) -> PredictiveCode:
         columns = columns_of(X, self.leading_columns)
-        units = state.inputs.units(columns)
-        angles = jnp.matmul(units, state.directions.T, precision=_HIGHEST)
+        inputs = state.inputs.standardised(columns)
+        angles = jnp.matmul(inputs, state.directions.T, precision=_HIGHEST)
         angles = angles / math.sqrt(columns.shape[1])
         waves = jnp.concatenate([jnp.sin(angles), jnp.cos(angles)], axis=1)
         codes = self.learner.encode(state.inner, X, given)
@@ -228,7 +228,7 @@ def _log(square: Array) -> Array:
 
 
 def _features(own: Density, waves: Array, value: Array, variance: Array | None) -> Array:
-    """What describes a round (M,), each of order 1."""
+    """The features φ of a round (M,), each of order 1."""
     short, long = own.running
     f = jnp.clip(own.labels.scaled(value), -_MOST, _MOST)
     logs = [short] if variance is None else [short, _log(variance)]
@@ -239,7 +239,7 @@ def _features(own: Density, waves: Array, value: Array, variance: Array | None) 
 
 def _distribution(own: Density, features: Array, value: Array) -> StudentMixture:
     limits = np.log(np.asarray([jnp.finfo(value.dtype).tiny, jnp.finfo(value.dtype).max]))
-    # of few errors all may be small by chance: parts are wider, one at least as wide as the labels
+    # few errors may all be small by chance: parts are wider, one at least as wide as the labels
     few = jnp.maximum(own.number - 1, 1).astype(value.dtype)
     wide = own.running[1] + math.log(100.0) / few * jnp.asarray(WIDER, value.dtype)
     wide = wide.at[0].max(_log(own.labels.variance))
@@ -269,7 +269,7 @@ def _learned(
     information = jnp.asarray(_information(np.asarray(DEGREES)), dtype)
     number = count_on(own.number)
     labels = own.labels.after(y, number)
-    # errors of labels that are all the same tell nothing of those to come
+    # errors of labels that are all the same say nothing about those to come
     number = jnp.where((labels.variance > 0) | (own.number > 1), number, 1)
     n, alone = number.astype(dtype), number <= ALONE
     each = found.log_components(y)
@@ -283,7 +283,7 @@ def _learned(
     of_running = jnp.exp(jnp.minimum(log_square - own.running, 60.0))
     steps = _gradient(of_running, _ROBUST) / _information(_ROBUST)
     steps = jnp.where(alone, log_square + _OF_LOG - own.running, steps)
-    # the error of the first label, which was predicted knowing none, is forgotten with the second
+    # the error of the first label, predicted without knowing any, is forgotten with the second
     rates = jnp.maximum(1.0 / jnp.maximum(n - 1.0, 1.0), 1.0 / jnp.asarray(MEMORIES, dtype))
     offsets = own.offsets + jnp.maximum(1.0 / n, 1.0 / MEMORIES[1]) * gradients / information
     after = own._replace(
@@ -308,11 +308,11 @@ def predictive(learner: Learner) -> Predictive:
         p(y) = Σ_j w_j t_j((y - f) / s_j) / s_j,      ν = 3, 5, 10, 50
         log s_j² = o + θ·φ + b_j
 
-    with a running log-scale o of memory 200 and what describes the round, φ: a 1; f in units of
-    the labels, and |f|; how far a running log-scale of memory 20 is from o; how far the logarithm
-    of the prediction's variance is, where the learner knows it; and 32 sines and cosines of random
-    directions of the inputs x, standardised online. With ρ = (y - f)²/s², the derivative of a t's
-    log density by log s² and its Fisher information,
+    with a running log-scale o of memory 200 and the features φ of the round: a 1; f standardised
+    as the labels, and |f|; how far a running log-scale of memory 20 is from o; how far the
+    logarithm of the prediction's variance is, where the learner knows it; and 32 sines and cosines
+    of random directions of the inputs x, standardised online. With ρ = (y - f)²/s², the derivative
+    of a t's log density by log s² and its Fisher information,
 
         g(ρ) = ((ν + 1) ρ/(ν + ρ) - 1)/2,      I = ν/(2 (ν + 3)),
 
@@ -323,10 +323,10 @@ def predictive(learner: Learner) -> Predictive:
         θ by recursive least squares (λ = 3.5, φ = .9995) on the error Σ_j r_j g(ρ_j) / Σ_j r_j I_j
         w ∝ exp(l), 1 % of it uniform,      l_j <- .998 l_j + log p_j(y)
 
-    Before two labels differ nothing is known of the scale, and the distribution is NaN; labels up
-    to there count as one. From the first 20 labels only o is learned, as the mean of log e² + 1.27
-    with e² at least a millionth of the labels' variance; the first one, which was predicted
-    knowing none, is forgotten with the second. As few errors may all be small by chance, parts are
+    Before two labels differ the scale is unknown, and the distribution is NaN; labels up to there
+    count as one. From the first 20 labels only o is learned, as the mean of log e² + 1.27 with e²
+    at least a millionth of the labels' variance; the first error, of a prediction without any
+    label, is forgotten with the second. As few errors may all be small by chance, parts are
     wider meanwhile: log s_j² = o + (1, 2/3, 1/3, 0) log(100)/(n - 1), and for ν = 3 at least the
     logarithm of the labels' variance. As g is bounded, outliers move the scale little. The Fisher
     information does not depend on the label, so θ needs but one covariance, of some seventy

@@ -18,15 +18,15 @@ from jaxmkl.wrappers._standard import Standard, columns_of
 from jaxmkl.wrappers.wrapper import OnBlocks, WrapperState, in_units, not_refused
 
 _HIGHEST = jax.lax.Precision.HIGHEST
-RULE = RLS(2.0)  # of the weights of the inputs
+RULE = RLS(2.0)  # learns the weights of the inputs
 SHARP = 1e-6  # second derivatives of the logistic loss count as at least that
-FORGETTING = 0.9995  # of the second derivatives of the logistic regression
-SURE = 0.01  # values count as probabilities from here to 1 - here
-LARGE = 4.0  # scaled values beyond are squashed
+FORGETTING = 0.9995  # forgetting of the second derivatives of the logistic regression
+SURE = 0.01  # values read as probabilities are clipped to [SURE, 1 - SURE]
+LARGE = 4.0  # bound of the squashed scaled values
 
 
 class Calibration(NamedTuple):
-    """Models of the log-odds, and how much each is believed.
+    """Models of the log-odds, and their weights.
 
     One scales; each of the R others is a logistic regression: one, or two with ``passthrough``.
     """
@@ -46,10 +46,10 @@ class Calibration(NamedTuple):
 
 
 class OnInputs(NamedTuple):
-    """What the last regression has of the inputs, with ``passthrough``."""
+    """The part of the last regression that reads the inputs, with ``passthrough``."""
 
     standard: Standard
-    """What standardises the inputs."""
+    """The moments that standardise inputs."""
     models: Recursive
     """Weights of the classes W (C, D + 1), which share a covariance."""
 
@@ -68,7 +68,7 @@ class Passed(NamedTuple):
     x: Array
     """The input (D,)."""
     u: Array
-    """The input in standard units and a 1, over the root of their number (D + 1,)."""
+    """The standardised input and a 1, over the root of their number (D + 1,)."""
 
 
 class ProbabilitiesCode(NamedTuple):
@@ -86,13 +86,13 @@ class ProbabilitiesAux(NamedTuple):
     scaled: Array
     """Scaled values of the classes (C,)."""
     rows: Array
-    """What the regressions read of each class (C, M)."""
+    """The inputs φ of the regressions for each class (C, M)."""
     log_shares: Array
     """Log probabilities of the classes by each model (1 + R, C)."""
     usable: Array
-    """Whether the learner's values are finite, a boolean."""
+    """True if the learner's values are finite."""
     inner: PyTree
-    """The inner learner's."""
+    """The aux of the inner learner."""
 
 
 @pytree.dataclass
@@ -141,8 +141,8 @@ class Probabilities(OnBlocks):
         if state.on_inputs is None:
             return ProbabilitiesCode(codes, None)
         columns = columns_of(X, self.leading_columns)
-        units = state.on_inputs.standard.units(columns)
-        U = jnp.concatenate([units, jnp.ones_like(units[:, :1])], axis=1)
+        Z = state.on_inputs.standard.standardised(columns)
+        U = jnp.concatenate([Z, jnp.ones_like(Z[:, :1])], axis=1)
         return ProbabilitiesCode(codes, Passed(columns, U / math.sqrt(U.shape[1])))
 
     def predict_code(
@@ -214,7 +214,7 @@ class Probabilities(OnBlocks):
 
 
 def _calibrated(own: Calibration, aux: ProbabilitiesAux, of: Array) -> Calibration:
-    """The calibration after a label, whose class is the one ``of`` (C,) that is true."""
+    """The calibration after a label, whose class is where ``of`` (C,) is True."""
     dtype = own.curvature.dtype
     said = jnp.exp(aux.log_shares)
     slope, bend = _derivatives(aux.scaled[:, None], said[0], of)
@@ -224,9 +224,9 @@ def _calibrated(own: Calibration, aux: ProbabilitiesAux, of: Array) -> Calibrati
     prior = (1.0 - FORGETTING) * jnp.eye(gradients.shape[1], dtype=dtype)
     curvatures = FORGETTING * own.curvatures + prior[None] + bends
     number = count_on(own.number)
-    believed = own.log_shares + jnp.sum(jnp.where(of[None], aux.log_shares, 0.0), axis=1)
+    log_weights = own.log_shares + jnp.sum(jnp.where(of[None], aux.log_shares, 0.0), axis=1)
     uniform = 1.0 / (number.astype(dtype) + 1.0)
-    shares = (1.0 - uniform) * jax.nn.softmax(believed) + uniform / len(believed)
+    shares = (1.0 - uniform) * jax.nn.softmax(log_weights) + uniform / len(log_weights)
     return Calibration(
         log_scale=own.log_scale - jnp.clip(step, -0.5, 0.5),
         curvature=curvature,
@@ -238,7 +238,7 @@ def _calibrated(own: Calibration, aux: ProbabilitiesAux, of: Array) -> Calibrati
 
 
 def _derivatives(rows: Array, p: Array, of: Array) -> tuple[Array, Array]:
-    """The gradient (M,) and second derivatives (M, M) of -log p of the class ``of`` (C,)."""
+    """The gradient (M,) and second derivatives (M, M) of -log p of the class ``of`` (C,) marks."""
     means = jnp.sum(p[:, None] * rows, axis=0)
     beside = rows - means[None]
     weighted = p[:, None] * beside
@@ -253,15 +253,15 @@ def probabilities(learner: Learner, *, passthrough: bool = False) -> Probabiliti
         K classes     p = softmax(z),  z (K,)        jax.nn.softmax(outputs.prediction)
 
     Models of the log-odds are mixed. One scales the learner's values f, z = a f. Another is
-    a logistic regression, z = θ·φ, on the scaled values, squashed, and on what they say if they
-    are read as 2 p - 1, as squared loss on labels of -1 and +1 has them. Of two classes it has a 1
-    too, of several one θ for all classes:
+    a logistic regression, z = θ·φ, on the scaled values, squashed, and on the log-odds of values
+    read as 2 p - 1, which squared loss on labels of -1 and +1 tends to. For two classes φ has a 1
+    too; for several, all classes share one θ:
 
         φ = (4 tanh(a f / 4), log((1 + f) / (1 - f)), 1)      with (1 + f)/2 within [.01, .99]
 
     With ``passthrough`` there is a third, which reads the inputs too, z_k = θ·φ_k + w_k·u, with u
-    = (x, 1)/sqrt(D + 1) of the inputs in standard units: by the moments that they had in the last
-    round that 32 divides, and at most three standard deviations off.
+    = (x, 1)/sqrt(D + 1) of the standardised inputs: by their moments in the last round that 32
+    divides, and clipped at three standard deviations.
 
     Each label moves all by a Newton step on -log p of its class y, with the sums of the second
     derivatives. From log a = log 2, h = 0, θ = (.5, .5, 0), H = I, w = 0 and A = 2 I,
@@ -271,13 +271,13 @@ def probabilities(learner: Learner, *, passthrough: bool = False) -> Probabiliti
         w_k <- w_k + A⁻¹ u (1[k = y] - p_k),   A <- A + (1 - Σ_k p_k²) u u'
 
     with m = Σ_k p_k φ_k; log a moves by at most a half at once, so that values of any size find
-    their scale in some ten labels. Of two classes the last step is that of Newton, of several
-    its matrix stands for those of all classes. The models are weighed by their probabilities of
+    their scale in some ten labels. For two classes the last step is Newton's; for several, one
+    matrix A stands for those of all classes. The models are weighted by their probabilities of
     the labels so far, v_i ∝ v_i p_i(y), of which 1/(n + 1) is then uniform after n labels. The
-    loss is -log p. The predicted class is that of the learner but where a regression knows better,
-    as that one class is rarer than its values say.
+    loss is -log p. The predicted class is that of the learner unless a regression knows better,
+    for instance that one class is rarer than its values say.
 
-    To pass the inputs on pays where much of the label is linear in them, as with many columns of 0
+    Passing the inputs on pays where much of the label is linear in them, as with many columns of 0
     and 1; elsewhere it changes little. It keeps (D + 1)² numbers, and each round multiplies by
     them: with thousands of inputs that takes longer than the learner.
 

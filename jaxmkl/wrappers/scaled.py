@@ -196,11 +196,11 @@ class RunningRanks(Scaler):
 
 @pytree.dataclass
 class AllBut(Scaler):
-    """Another scaler for all inputs but some, which stay as they are.
+    """A scaler of all inputs except some, which are left unchanged.
 
     Args:
       scaler: the scaler of the others.
-      ranges: pairs of the first place of a range and the place behind its last (static).
+      ranges: pairs (first, end) of places that are left unchanged, without ``end`` (static).
 
     Raises:
       ValueError: if ``ranges`` are not such pairs.

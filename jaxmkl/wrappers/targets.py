@@ -62,13 +62,13 @@ class ScaledTargets(OnBlocks):
         shape = prediction.value.shape
         mean, variance = (a.reshape(shape) for a in state.moments.of_all[:2])
         varied = variance > 0  # at 0 the root has no derivative
-        unit = jnp.sqrt(jnp.where(varied, variance, 1.0))
-        # no unit is known yet: a label may be as far off as the ones so far are large
-        unit = jnp.where(varied, unit, jnp.where(mean == 0, 1.0, jnp.abs(mean)))
+        scale = jnp.sqrt(jnp.where(varied, variance, 1.0))
+        # no scale is known yet: a label may be as far off as the ones so far are large
+        scale = jnp.where(varied, scale, jnp.where(mean == 0, 1.0, jnp.abs(mean)))
         of_label = prediction.variance
         if of_label is not None:
             of_label = jnp.where(varied, of_label, jnp.maximum(of_label, 1.0))
-        after = in_units(prediction._replace(variance=of_label), unit, mean)
+        after = in_units(prediction._replace(variance=of_label), scale, mean)
         of_value = varied | jnp.isnan(after.value)
         after = after._replace(value=jnp.where(of_value, after.value, mean))
         first = (state.moments.num_seen == 0) & (state.awaited == 0)
@@ -130,12 +130,12 @@ def scaled_targets(learner: Learner, clip: Number | None = None) -> ScaledTarget
 
         prediction = m + sqrt(v) f,      z = (y - m) / sqrt(v)   (m and v include y)
 
-    Later labels are not used; y -> a y + b changes the units of predictions and nothing else. Step
-    sizes, tolerances and penalties in units of the target then mean the same on any data. Before
-    the first label the prediction is 0, and a label is asked for whatever the learner's query
-    says, unless a budget inside is spent: without one the location of the target is unknown. Until
-    two labels differ the prediction is m; |m|, or 1 where it is 0, is the unit of intervals and
-    distributions, and the least standard deviation where there is one.
+    Later labels are not used; y -> a y + b changes predictions likewise and nothing else. So step
+    sizes, tolerances and penalties mean the same on any data. Before the first label the
+    prediction is 0, and a label is asked for whatever the learner's query says, unless a budget
+    inside is spent: without a label the location of the target is unknown. Until two labels differ
+    the prediction is m; |m|, or 1 where it is 0, is the scale of intervals and distributions, and
+    the least standard deviation where there is one.
 
     A label counts as at most 100 standard deviations off (the moments' ``clip``), so one absurd
     label costs little and is forgotten. If there are more, pass a ``clip``: 5 with

@@ -1,4 +1,4 @@
-"""The base of all wrappers: a learner that leaves to the learner inside all it does not change."""
+"""The base of all wrappers: learners that forward what they do not change to an inner learner."""
 
 from collections.abc import Callable, Iterator
 from functools import wraps
@@ -59,7 +59,7 @@ class Wrapper(Learner):
 
     learner: Learner
     keeps_rounds = False
-    """Whether each row is one round of the learner inside, and of no other one."""
+    """True if each row is one round of the inner learner, and of no other one."""
 
     task = _inside("task")
     num_outputs = _inside("num_outputs")
@@ -83,7 +83,7 @@ class Wrapper(Learner):
         return state.replace(inner=self.learner.close(state.inner, codes))
 
     def fit_block_size(self, block_size: int) -> int:
-        """As the inner learner can do, and dividing the wrapper's own period, if it has one."""
+        """A size that suits the inner learner and divides the wrapper's own period, if any."""
         return self.learner.fit_block_size(super().fit_block_size(block_size))
 
 
@@ -116,7 +116,7 @@ def layers(learner: Learner) -> Iterator[Any]:
 
 
 class OnBlocks(Wrapper):
-    """Base of wrappers that amid a block only predict with, and update, the learner inside."""
+    """Base of wrappers that, within a block, only predict with and update the inner learner."""
 
     keeps_rounds = True
 
@@ -155,7 +155,7 @@ class OneByOne(Wrapper):
 
 
 def not_refused(learned: Array, usable: Array, asked: Array, present: Array) -> Array:
-    """Whether an example was sound: its label was learned, or not asked for and x is usable."""
+    """True if an example was sound: its label was learned, or not asked for and x is usable."""
     return present & jnp.where(asked, learned, usable)
 
 

@@ -71,7 +71,7 @@ def learner_of(rows):
 
 
 @partial(jax.jit, static_argnums=0)
-def played(method, learner, state, *given):
+def outcome(method, learner, state, *given):
     return getattr(learner, method)(state, *given)
 
 
@@ -116,10 +116,10 @@ def test_late_answers_are_learned_as_they_come_and_count_when_asked(session):
     state = plain.init(jax.random.key(0), rows.X.shape[1])
     for row in [*range(6), *(item - 1 for item in order)]:
         y = rows.y[row] if row < 6 else rows.number("tree")
-        state = played("update", plain, state, rows.X[row], np.float32(y))
+        state = outcome("update", plain, state, rows.X[row], np.float32(y))
     learner, found = without_budget(labelling.learner, labelling.standing.state)
     both = [
-        played("predict_many", *one, rows.X).value for one in ((learner, found), (plain, state))
+        outcome("predict_many", *one, rows.X).value for one in ((learner, found), (plain, state))
     ]
     np.testing.assert_allclose(*both, rtol=1e-5)
     z = float(both[0][3])
@@ -137,7 +137,7 @@ def test_a_pool_is_asked_for_by_the_score_at_that_time(session):
     for _ in range(5):
         state = labelling.standing.state
         scores = {
-            row: float(played("predict", labelling.learner, state, rows.X[row]).score)
+            row: float(outcome("predict", labelling.learner, state, rows.X[row]).score)
             for row in left
         }
         row = labelling.ask() - 1
@@ -152,7 +152,7 @@ def test_of_a_large_pool_some_rows_are_judged(session, monkeypatch):
     rows = rows_of(plants(30, known=8))
     labelling = session(rows, 1, is_pool=True)
     now = labelling.learner, labelling.standing.state
-    scores = [float(played("predict", *now, x).score) for x in rows.X[8:]]
+    scores = [float(outcome("predict", *now, x).score) for x in rows.X[8:]]
     item = labelling.ask()
     assert sorted(scores).index(scores[item - 9]) >= 9
 

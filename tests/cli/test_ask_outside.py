@@ -48,7 +48,7 @@ class Terminal:
         self.shown = ""
 
     def waits_for(self, text):
-        """What was shown up to this text, since the last that was waited for."""
+        """The output up to this text, since the last text that was waited for."""
         began = time.monotonic()
         while text not in self.shown:
             assert time.monotonic() - began < PATIENCE, f"no {text!r} in {self.shown!r}"

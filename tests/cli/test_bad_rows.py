@@ -78,7 +78,7 @@ def test_a_bad_row_ends_a_run_as_an_interrupt_does(cell, reason, flowers, tmp_pa
 
 
 def test_a_run_without_a_checkpoint_says_where_to_go_on(flowers, tmp_path, capsys):
-    """And before the first block is full, all rows are played up to the bad one."""
+    """And before the first block is full, all rows are run up to the bad one."""
     model = tmp_path / "model"
     line = [
         "run",
@@ -162,11 +162,11 @@ def test_a_chunk_of_bad_rows_alone(flowers, tmp_path):
     assert (content["num_rows"], len(content["bad_rows"]), model.rows) == (536, 64, 536)
 
 
-# --- rows that were played, and changed since ----------------------------------------------------
+# --- rows that were run, and changed since -------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["a", "kind", "row"])
-def test_rows_that_were_played_must_not_change(name, flowers, tmp_path, monkeypatch, capsys):
+def test_rows_that_were_run_must_not_change(name, flowers, tmp_path, monkeypatch, capsys):
     """Though columns are decided as before; rows that come later may."""
     parts = [*command(flowers, tmp_path / "parts"), *ONE, "--checkpoint", str(tmp_path / "kept")]
     with monkeypatch.context() as patched:
@@ -281,17 +281,17 @@ def test_rows_before_the_end_of_what_can_be_read(end, tmp_path):
 LINES = {130: "1,2\n", 250: "1,2,3,4,5,6,7,8,9\n", 300: "é,1,2,3,4\n", 301: "1\n"}
 
 
-def spoilt(path, lines=LINES, packed=True):
+def spoilt(path, lines=LINES, compressed=True):
     """Replace rows, counted from 1, by lines that are none; return the text of the others."""
     rows = path.read_text().splitlines(keepends=True)
     good = "".join(row for i, row in enumerate(rows) if i not in lines)
     text = "".join(lines.get(i, row) for i, row in enumerate(rows)).encode("latin1")
-    path.write_bytes(gzip.compress(text) if packed else text)
+    path.write_bytes(gzip.compress(text) if compressed else text)
     return good
 
 
 def test_predict_skips_rows_that_cannot_be_read(tmp_path, monkeypatch, capsys):
-    """Those of cells and those of lines, from a file, packed, and through a pipe."""
+    """Bad cells and bad lines, from a file, compressed, and through a pipe."""
     monkeypatch.setattr(_pipeline, "AT_ONCE", 4)  # all four rows of some chunks are bad
     lines = [f"{i % 5}.5,{'st'[i % 2]},{i % 3}" for i in range(40)]
     clean = tmp_path / "clean.csv"
@@ -356,9 +356,9 @@ def test_lines_that_are_no_rows_are_skipped_and_counted(flowers, tmp_path, monke
     assert main([*command(clean, tmp_path / "clean"), *ONE]) == 0
     for row, other in zip(content["rows"], outcome(tmp_path / "clean")[0]["rows"], strict=True):
         assert row["mean"] == pytest.approx(other["mean"], rel=1e-3, abs=1e-4)
-    # one fewer, through a pipe: all whole blocks before the fourth are played
-    packed = flowers.read_bytes()
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(packed)))
+    # one fewer, through a pipe: all whole blocks before the fourth are run
+    compressed = flowers.read_bytes()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(compressed)))
     capsys.readouterr()
     assert main([*command("-", tmp_path / "pipe"), *ONE, "--bad-rows", "3"]) == 2
     last = capsys.readouterr().err.splitlines()[-1]
@@ -369,7 +369,7 @@ def test_lines_that_are_no_rows_are_skipped_and_counted(flowers, tmp_path, monke
 
 def test_a_line_that_is_no_row_ends_a_run(flowers, tmp_path, capsys):
     """Not at the end of the chunk before it: at its own row, here before the first block ends."""
-    spoilt(flowers, {100: "1,2\n"}, packed=False)
+    spoilt(flowers, {100: "1,2\n"}, compressed=False)
     assert main([*command(flowers, tmp_path / "out"), *ONE]) == 2
     content, said, model = outcome(tmp_path / "out")
     assert (content["num_rows"], model.rows, said.count("\n")) == (99, 99, 100)

@@ -391,8 +391,8 @@ def test_a_table_with_everything_in_it(tmp_path, capsys):
         "kind": [f"kind {c}" if i % 2 else "" for i, c in enumerate(code)],
     }
     text = pl.DataFrame(cells).write_csv(separator=";", quote_style="necessary").encode()
-    packed = zstd("it").compress(b"\xef\xbb\xbf" + text)
-    (tmp_path / "all.csv.zst").write_bytes(packed)
+    compressed = zstd("it").compress(b"\xef\xbb\xbf" + text)
+    (tmp_path / "all.csv.zst").write_bytes(compressed)
     out = tmp_path / "all.json"
     run(tmp_path / "all.csv.zst", *SMALL, "--target", "kind", "--json", out)
     shown = capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Interrupts of the command: each is heard at any moment, and loses nothing."""
+"""Interrupts of the command: each is noticed at any moment, and loses nothing."""
 
 import gc
 import os
@@ -21,7 +21,7 @@ SMALL = ["--learner", "raker", "--seeds", "1", "--delay", "0"]
 
 @pytest.fixture(autouse=True)
 def supervised():
-    """Signals are heard: what is begun in the background ignores them."""
+    """Signals are noticed: what is begun in the background ignores them."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -29,7 +29,7 @@ def supervised():
 
 
 def send(number=signal.SIGINT):
-    """Send this process a signal; the main thread has heard it when this returns."""
+    """Send this process a signal; the main thread has received it when this returns."""
     os.kill(os.getpid(), number)
     time.sleep(0.3)
 
@@ -48,7 +48,7 @@ def amid(monkeypatch, number, act):
 
 
 class Left:
-    """What is raised where this is deleted is printed, and forgotten."""
+    """An error raised where this is deleted is printed, and forgotten."""
 
     def __init__(self, act):
         self.act = act
@@ -233,7 +233,7 @@ def test_an_interrupt_amid_a_file_leaves_nothing_beside_it(
 
 @pytest.mark.endless
 def test_interrupts_at_every_moment_of_a_start(tmp_path):
-    """A run is never played to its end, from the first of its moments to the last."""
+    """A run never reaches its end, from the first of its moments to the last."""
     made(tmp_path / "long.svm", 300_000, 5, 5_000)
     for i in range(60):
         with started(["run", str(tmp_path / "long.svm"), "--learner", "raker"]) as process:
@@ -252,7 +252,7 @@ def test_interrupted_at_random_moments(number, most, tmp_path):
     draws, came = random.Random(0), 0
 
     def ended(folder, seconds=None):
-        """Whether the run came to its end, uninterrupted."""
+        """True if the run came to its end, uninterrupted."""
         kept = ["--checkpoint", str(folder / "kept")]
         with started([*command(tmp_path / "long.svm", folder), *SMALL, *kept]) as process:
             try:

@@ -1,4 +1,4 @@
-"""What runs write: tried before the first row, kept from other processes, each on its own."""
+"""Files of runs: tried before the first row, kept from other processes, each on its own."""
 
 import errno
 import io

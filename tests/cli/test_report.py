@@ -90,7 +90,7 @@ def rows(name, metrics, **others):
 
 
 def results(**others):
-    """Those of a small run, some of them changed."""
+    """The rows of a small run, some of them changed."""
     kernels = {"Gaussian(bandwidth=0.1)": 0.25, "Gaussian(bandwidth=10)": 0.75}
     labels, all_labels = {"label_rate": (0.5, 0.1)}, {"label_rate": (1.0, 0.0)}
     worse = {metric: (4 * mean, std) for metric, (mean, std) in METRICS.items()}

@@ -1,4 +1,4 @@
-"""Parameters of tests, few of which are played with the quick tests."""
+"""Parameters of tests, few of which are run with the quick tests."""
 
 import pytest
 

@@ -113,6 +113,6 @@ def oracle_of(learner, num_tasks):
 
 
 def used(learner, array):
-    """Of the oracle's K + 1 Gaussians, those the learner keeps."""
+    """The Gaussians that the learner keeps, of the oracle's K + 1."""
     first, last = learner.components == "local", 1 if learner.components == "global" else None
     return np.asarray(array)[int(first) : last]

@@ -1,4 +1,4 @@
-"""Trees of arrays compared, and learners begun and played by one program, for all tests."""
+"""Trees of arrays compared, and learners begun and run by one program, for all tests."""
 
 import functools
 

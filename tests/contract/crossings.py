@@ -80,7 +80,7 @@ ENDS = "of a budget", "self-tuned budget", "best replaced", "projected"
 BUDGETS = [name for name in MODELS if name.endswith(ENDS)]
 COVERED = {name: MODELS[name] for name in MODELS if name not in BUDGETS[1:]}
 PARTS = (COVERED, RULES, AGGREGATES, SELECTIONS, QUERIES, TARGETS)
-# Recipes, which are played too: what they cross needs no other learner.
+# Recipes, which are run too: their crossings need no other learner.
 ALL = "all", "every label"
 OF_RECIPES = {
     "expert_mkl": ("Fourier features", "least squares", "stack", *ALL, "regression"),
@@ -100,7 +100,7 @@ OF_RECIPES = {
 
 
 def possible(chosen):
-    """Whether some parts, by place, make sense together; missing ones are None."""
+    """True if some parts, by place, make sense together; missing ones are None."""
     bank, rule, combined, _, _, target = chosen
     if rule in WITH_WEIGHTS and bank not in (None, *ON_FEATURES):
         return False

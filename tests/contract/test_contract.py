@@ -1,4 +1,4 @@
-"""What every learner of the registry must keep, whatever it is made of."""
+"""The contract that every learner of the registry must keep, whatever its parts."""
 
 import dataclasses
 import functools
@@ -54,7 +54,7 @@ def sketch_of_a_sum():
 
 
 def least_squares():
-    """Of a period that ends amid the blocks of a check."""
+    """A learner whose period ends within the blocks of a check."""
     bank = models.FeatureModels(jaxmkl.Gaussian((0.5, 2.0)), updates.RLS(0.1, 0.99, period=8))
     return jaxmkl.MKL(bank, query=query.Random(0.8))
 
@@ -186,7 +186,7 @@ def _mark(name):
     return pytest.mark.slow if name in LONG or name in OTHERS else pytest.mark.endless
 
 
-PLAYED = [pytest.param(name, marks=_mark(name)) for name in LEARNERS]
+ENTRIES = [pytest.param(name, marks=_mark(name)) for name in LEARNERS]
 # whose derivatives are looked at with the long tests: one of each kind. Those on features and
 # with supports are compared with differences beside their recipes.
 KINDS = {"oks_sil", "multitask", "scaled targets"}
@@ -194,11 +194,11 @@ OF_KINDS = [
     pytest.param(name, marks=pytest.mark.slow if name in KINDS else pytest.mark.endless)
     for name in LEARNERS
 ]
-# which play many seeds at once: one of each kind of state
+# which run many seeds at once: one of each kind of state
 TOGETHER = {"amkl_aks", "spa", "oks_sil", "multitask"}
 
 
-@pytest.fixture(scope="module", params=PLAYED)
+@pytest.fixture(scope="module", params=ENTRIES)
 def name(request):
     """Every learner in turn, with all tests of one after the other: they share what they run."""
     yield request.param
@@ -280,13 +280,13 @@ def test_keeps_the_contract(name):
     sizes = (16,) if is_long else (16, 7)
     check_learner(learner, examples=(X, y), block_sizes=sizes)
 
-    def played(X, y):
+    def outcome(X, y):
         return jaxmkl.run(learner, learner.init(jax.random.key(0), NUM_INPUTS, X.dtype), X, y)
 
     for dtype in (np.float32, np.float64):
         double = jax.enable_x64(dtype is np.float64)
         with double, jax.numpy_dtype_promotion("strict"):
-            jax.eval_shape(played, np.asarray(X, dtype), np.asarray(y, dtype))
+            jax.eval_shape(outcome, np.asarray(X, dtype), np.asarray(y, dtype))
 
 
 def test_learner_is_differentiable(kind):
@@ -362,7 +362,7 @@ MARKS += [pytest.mark.endless] * (len(crossings.CROSSINGS) - NUM_LONG)
     ],
 )
 def test_every_pair_of_parts_keeps_the_contract(chosen):
-    """One seed at a time: the registry's learners play many together, of most parts."""
+    """One seed at a time: the registry's learners run many together, of most parts."""
     check_learner(crossings.made(chosen), block_sizes=(16,), checkpoint=False)
     jax.clear_caches()
 

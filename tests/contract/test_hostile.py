@@ -79,7 +79,7 @@ def begun(learner, num_inputs, dtype):
     return jax.tree.unflatten(jax.tree.structure(state), same)
 
 
-def played(learner, X, y, dtype):
+def outcome(learner, X, y, dtype):
     """The predictions (T,) of a run in this precision, and the state after it."""
     state = begun(learner, X.shape[1], dtype)
     run = jax.jit(lambda state, X, y: jaxmkl.run(learner, state, X, y, block_size=BLOCK))
@@ -106,8 +106,8 @@ def errors(learner, predicted, y):
 def stays_near_double_precision(name, length, seed=0):
     learner = LEARNERS[name]()
     X, y = data_for(learner, length, seed)
-    single, state = played(learner, X, y, np.float32)
-    double, of_double = played(learner, X, y, np.float64)
+    single, state = outcome(learner, X, y, np.float32)
+    double, of_double = outcome(learner, X, y, np.float64)
     assert np.isfinite(single).all()
     assert all(np.isfinite(leaf).all() for leaf in floats_of(state))
     for each in (state, of_double):

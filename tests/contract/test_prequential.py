@@ -1,4 +1,4 @@
-"""What is said of a row never depends on its label or on later ones, whichever path says it."""
+"""The prediction of a row never depends on its label or on later ones, on any path."""
 
 import dataclasses
 import inspect
@@ -63,14 +63,14 @@ LEARNERS = {
 }
 
 
-def test_every_wrapper_is_played():
-    played = {type(layer) for make in LEARNERS.values() for layer in layers(make())}
+def test_every_wrapper_is_run():
+    used = {type(layer) for make in LEARNERS.values() for layer in layers(make())}
     known = {
         type_ for _, type_ in inspect.getmembers(wrappers, inspect.isclass)
         if issubclass(type_, wrappers.Wrapper)
     }  # fmt: skip
     known -= {wrappers.Wrapper, wrappers.OnBlocks, wrappers.OneByOne}
-    assert known <= played
+    assert known <= used
 
 
 def recorded(output):
@@ -164,7 +164,7 @@ def written(path, X, y, unlabelled=4):
 
 
 def said_by_command(folder, changed, options, parts):
-    """What the learners say of each row, and the figures of the last part."""
+    """The learners' predictions of each row, and the figures of the last part."""
     X, y = stream(changed)
     table, said, out = (folder / name for name in ("t.csv", "said.csv", "run.json"))
     command = ["run", str(table), "--predictions", str(said), "--json", str(out)]

@@ -199,7 +199,7 @@ def test_what_a_vote_hides_is_counted():
     kernels = jaxmkl.KernelDictionary((jaxmkl.Gaussian(1.0), jaxmkl.Polynomial(2)))
     vote = jaxmkl.aggregate.Hedge(0.01, output="vote", cost="mistake")
     learner = doubling(kernels, vote)
-    assert np.abs(played(learner, begin(learner), ROWS, SIGNS)).max() <= 1 + 1e-6
+    assert np.abs(outcome(learner, begin(learner), ROWS, SIGNS)).max() <= 1 + 1e-6
     assert int(stepped(learner, begin(learner), ROWS, SIGNS).nonfinite) > 0
     # the best aligned one of several predicts
     bank = SupportModels(jaxmkl.Gaussian([0.5, 1.0]), store=BudgetSupport(4, Doubling()))
@@ -241,14 +241,14 @@ STREAMS = [(rows, signs) for rows in STREAMS for signs in (SIGNS, np.ones(LENGTH
 
 
 @jax.jit
-def played(learner, state, X, y):
+def outcome(learner, state, X, y):
     return jax.lax.scan(learner.step, state, (X, y))[1].prediction
 
 
 @jax.jit
 def largest_shares(learner, state, X, y):
     """The largest |f| / reach of streams (S, T), after the first label."""
-    found = jax.vmap(lambda X, y: played(learner, state, X, y))(X, y)
+    found = jax.vmap(lambda X, y: outcome(learner, state, X, y))(X, y)
     rounds = jnp.arange(LENGTH, dtype=jnp.float32)
     reach = jax.vmap(lambda round: abilities.reach(learner, round))(rounds)[:, 0]
     return jnp.max(jnp.abs(found[:, 1:]) / reach[None, 1:], axis=1)

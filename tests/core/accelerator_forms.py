@@ -1,11 +1,11 @@
-"""The form that rounds have on accelerators, played on the device that there is."""
+"""The form that rounds have on accelerators, run on the device that there is."""
 
 from jaxmkl.streaming import _engine
 from tests.common.trees import begin, everything
 
 
 def plans(learner, block_size=16):
-    """Of a CPU, and of an accelerator."""
+    """The plans of a CPU and of an accelerator."""
     plan = _engine.plan_of("run", learner, block_size, everything)
     return plan, plan._replace(platform="gpu")
 

@@ -66,7 +66,7 @@ drivers = importlib.import_module(run_many.__module__)
 
 
 def plan_of(learner):
-    """That of a driver on an accelerator."""
+    """The plan of a driver on an accelerator."""
     plan = _engine.plan_of("run", learner, None, drivers.without_info)
     return plan._replace(platform="gpu")
 
@@ -158,7 +158,7 @@ def test_room_is_a_share_of_the_memory(monkeypatch):
 
 
 def test_as_many_runs_as_there_is_room_for():
-    """Of 4 + 4 · 3 · 5 bytes each; on accelerators of 4 and a tile."""
+    """Each has 4 + 4 · 3 · 5 bytes; on accelerators 4 and a tile."""
     held = partial(lambda *leaves: leaves, shaped(), shaped(3, 5))
     assert _spread.at_once(held, 10, None) == 10
     assert _spread.at_once(held, 10, _spread.Room(3 * 64, True)) == 3

@@ -23,7 +23,7 @@ print(hits.count("/jax/compilation_cache/cache_hits"))
 UNSET = "JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"
 
 
-def played(*arguments, **more):
+def outcome(*arguments, **more):
     environment = {name: value for name, value in os.environ.items() if name not in UNSET}
     line = [sys.executable, "-c", PROGRAM, *arguments]
     said = subprocess.run(line, env=environment | more, capture_output=True, text=True, check=True)
@@ -33,11 +33,11 @@ def played(*arguments, **more):
 @pytest.mark.slow
 def test_a_later_process_compiles_nothing_again(tmp_path):
     home = {"XDG_CACHE_HOME": str(tmp_path)}
-    assert (played(**home), os.listdir(tmp_path)) == (0, ["jaxmkl"])
+    assert (outcome(**home), os.listdir(tmp_path)) == (0, ["jaxmkl"])
     kept = os.listdir(tmp_path / "jaxmkl")
     assert kept
-    assert played(**home) > 0
-    assert played(str(tmp_path / "jaxmkl")) > 0
+    assert outcome(**home) > 0
+    assert outcome(str(tmp_path / "jaxmkl")) > 0
 
 
 def test_a_folder_that_jax_has_stays(tmp_path, monkeypatch):

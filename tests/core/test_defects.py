@@ -1,4 +1,4 @@
-"""What users once tripped over: labels, nesting, divergence, lengths, and the likely mistakes."""
+"""Former defects: labels, nesting, divergence, lengths, and likely mistakes of users."""
 
 import functools
 import logging

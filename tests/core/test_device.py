@@ -1,6 +1,6 @@
 """On a GPU or TPU that JAX finds: the results of the CPU beside it, and one kernel for a block.
 
-No machine without one can play them: ``pytest -m device tests/core/test_device.py``.
+No machine without one can run them: ``pytest -m device tests/core/test_device.py``.
 """
 
 import jax
@@ -47,7 +47,7 @@ def examples(learner, dtype=np.float32):
     return X.astype(dtype), y.astype(dtype)
 
 
-def played(learner, dtype, **options):
+def outcome(learner, dtype, **options):
     X, y = examples(learner, dtype)
     state = learner.init(jax.random.key(0), X.shape[1], dtype)
     state, outputs = jaxmkl.run(learner, state, X, y, record=everything, **options)
@@ -59,9 +59,9 @@ def test_runs_are_those_of_the_cpu(name):
     """In double precision, as what is chosen by a comparison seldom differs there."""
     learner = LEARNERS[name]()
     with jax.enable_x64(True):
-        there = played(learner, np.float64)
+        there = outcome(learner, np.float64)
         with on_cpu():
-            here = played(learner, np.float64)
+            here = outcome(learner, np.float64)
     assert_close(there, here, 1e-6)
     assert np.isfinite(there[0]).all()
 
@@ -69,9 +69,9 @@ def test_runs_are_those_of_the_cpu(name):
 @pytest.mark.parametrize("name", LEARNERS)
 def test_losses_in_single_precision_are_those_of_the_cpu(name):
     learner = LEARNERS[name]()
-    there = played(learner, np.float32)[1]
+    there = outcome(learner, np.float32)[1]
     with on_cpu():
-        here = played(learner, np.float32)[1]
+        here = outcome(learner, np.float32)[1]
     assert np.mean(there) == pytest.approx(np.mean(here), rel=0.05, abs=0.01)
 
 

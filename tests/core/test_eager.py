@@ -174,7 +174,7 @@ def test_arguments_have_names():
 
 @pytest.mark.slow
 def test_records_of_every_kind_come_back_whole():
-    """Of several outputs, intervals and densities."""
+    """Several outputs, intervals and densities."""
     inner = jaxmkl.raker(KERNELS, num_features=4, num_outputs=2)
     learner = wrappers.intervals(wrappers.predictive(inner))
     state = learner.init(jax.random.key(0), D)

@@ -1,4 +1,4 @@
-"""What counts and sums do after very many rounds: begun from states as they are then."""
+"""Counts and sums after very many rounds, from states as they are then."""
 
 import jax
 import jax.numpy as jnp
@@ -107,7 +107,7 @@ def test_a_rate_is_kept_after_two_to_the_30_rounds():
 
 @pytest.mark.slow
 def test_the_forgetron_keeps_a_difference_of_sums_that_grow():
-    """What may be lost to removals: each of the two sums would stand still at 2^24."""
+    """The loss by removals: each of the two sums would stand still at 2^24."""
     draws = np.random.default_rng(0)
     X = draws.normal(size=(3000, 2))
     y = np.where(X[:, 0] * X[:, 1] + draws.normal(size=3000) > 0, 1.0, -1.0)

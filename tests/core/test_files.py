@@ -28,8 +28,8 @@ def path(request, tmp_path):
 
 
 @pytest.fixture(autouse=True)
-def heard():
-    """Interrupts are heard: what is begun in the background ignores them."""
+def listening():
+    """Interrupts are noticed: what is begun in the background ignores them."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

@@ -94,7 +94,7 @@ def test_slopes_at_kinks_are_zero():
 
 
 def test_huber_is_squared_near_and_linear_far():
-    """Of labels as far as numbers go too."""
+    """Even for labels as large as numbers go."""
     r = np.asarray([-1e30, -3, -1, -0.5, 0, 0.5, 1, 3, 1e30], np.float32)
     loss = losses.Huber()
     value, slope = jax.jit(lambda f: (loss.value(f, 7.0), loss.slope(f, 7.0)))(7.0 + r)
@@ -274,7 +274,7 @@ def test_a_learner_with_losses_is_written_and_read(tmp_path):
 
 @pytest.mark.parametrize("name", ["squared", "huber", "logistic", "hinge", "pinball"])
 def test_bounds_of_derivatives_are_reached_and_not_passed(name):
-    """What warnings of step sizes read, by differences of slopes on a fine grid."""
+    """The curvature that warnings of step sizes read, by differences of slopes on a fine grid."""
     loss = LOSSES[name]
     f = np.linspace(-30, 30, 60_001)
     slopes = np.asarray(loss.slope(jnp.asarray(f, jnp.float32), jnp.float32(1)), np.float64)

@@ -150,7 +150,7 @@ def test_a_memory_has_one_home():
 
 
 def in_segments(make, X, y, lengths):
-    """What drivers make of it, in their segments, and one program of all rounds."""
+    """The results of drivers, in their segments, and of one program of all rounds."""
     learner = make()
     start = learner.init(jax.random.key(0), X.shape[1])
     state, outputs = start, []

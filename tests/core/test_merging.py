@@ -67,7 +67,7 @@ def ridge_regression(frequencies, X, y, points):
 
 @jax.jit
 def values(learner, state, points):
-    """Of all models at the points: (E, n)."""
+    """Values of all models at the points (E, n)."""
 
     def one(x):
         code = jax.tree.map(lambda leaf: leaf[0], learner.encode(state, x[None]))
@@ -129,10 +129,10 @@ def test_models_of_several_outputs():
     X, y = data()
     X, y = X[:2], np.stack([y, X[..., 0]], axis=-1)[:2]
     y[1, 5] = np.nan
-    play = jax.jit(lambda state, X, y: jaxmkl.run(learner, state, X, y)[0])
-    shards = [play(begin(learner), *shard) for shard in zip(X, y, strict=True)]
+    run_it = jax.jit(lambda state, X, y: jaxmkl.run(learner, state, X, y)[0])
+    shards = [run_it(begin(learner), *shard) for shard in zip(X, y, strict=True)]
     merged = jaxmkl.merge(learner, stacked(*shards))
-    one = play(shards[0], X[1], y[1])
+    one = run_it(shards[0], X[1], y[1])
     assert int(merged.invalid) == int(one.invalid) == 1
     points = np.random.default_rng(1).normal(size=(9, 3))
     predict = jax.jit(learner.predict_many)

@@ -160,7 +160,7 @@ def test_a_stack_judges_the_models_as_the_aggregate_below_it():
 def test_banks_side_by_side():
     """Other kernels and rules; features and supports.
 
-    Under an aggregate that no model has a say in, each bank is as it is alone.
+    Under an aggregate without influence on the models, each bank is as it is alone.
     """
     X, y = data()
     kernels, store = jaxmkl.Laplacian([1.0, 2.0, 3.0]), DenseSupport(64, tile=16, period=16)
@@ -201,7 +201,7 @@ def test_banks_alike_draw_frequencies_of_their_own():
     "parts", [{"select": AdaptiveKernelSelection(0.5)}, {"aggregate": DrawOne(0.2, cost="loss")}]
 )
 def test_parts_see_the_models_of_all_banks(parts):
-    """Who speaks, who learns and who is judged is decided among all."""
+    """Which models are active, learn and are judged is decided among all."""
     banks = (
         bank(OGD(0.2)),
         SupportModels(KERNELS, OGD(0.2), DenseSupport(64, tile=16, period=16)),

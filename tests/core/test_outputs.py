@@ -33,7 +33,7 @@ def classes():
     return X, np.argmax(y, axis=1)
 
 
-def played(learner, X, y, **how):
+def outcome(learner, X, y, **how):
     state = begin(learner, X.shape[1], dtype=np.dtype("float64"))
     return jaxmkl.run(learner, state, X, y, **how)
 
@@ -87,8 +87,8 @@ def learners(name, task, several):
 def test_outputs_are_learners_of_their_own(name, task, x64):
     X, y = targets() if task == "regression" else classes()
     each = y if task == "regression" else np.where(y[:, None] == np.arange(K), 1.0, -1.0)
-    _, together = played(learners(name, task, True), X, y)
-    alone = [played(learners(name, task, False), X, each[:, k])[1] for k in range(K)]
+    _, together = outcome(learners(name, task, True), X, y)
+    alone = [outcome(learners(name, task, False), X, each[:, k])[1] for k in range(K)]
     assert together.prediction.shape == (T, K)
     apart = np.stack([outputs.prediction for outputs in alone], axis=1)
     np.testing.assert_allclose(together.prediction, apart, rtol=1e-9, atol=1e-10)

@@ -105,7 +105,7 @@ def test_a_trace_takes_the_function_as_it_is():
 
 
 def test_results_that_are_arguments_are_not_copied():
-    """Of what a state leaves as it was nothing is written; numbers become arrays."""
+    """Unchanged leaves of a state are not written again; numbers become arrays."""
 
     def step(state, x):
         return {**state, "sum": state["sum"] + x, "twice": state["kept"]}, x
@@ -195,7 +195,7 @@ def test_the_bound_is_a_setting():
 
 @pytest.mark.slow
 def test_runs_of_many_lengths_keep_few_programs(caplog):
-    """Those of a length that is used again and again stay."""
+    """Programs of a length that is used again and again stay."""
     learner = jaxmkl.raker(jaxmkl.Gaussian((0.5, 2.0)), num_features=4)
     state = learner.init(jax.random.key(0), 2)
     X = np.random.default_rng(0).normal(size=(400, 2)).astype(np.float32)

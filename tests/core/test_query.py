@@ -48,7 +48,7 @@ def test_every_label():
 
 @pytest.mark.parametrize("active", [None, [True, True, True], [True, False, True]])
 def test_disagreement_is_the_largest_distance_from_one_model(active, x64):
-    """(33), where those that speak have their weight, and anyone is the one compared with."""
+    """(33), where active models have their weight, and anyone is the one compared with."""
     rng, query = np.random.default_rng(0), Disagreement(0.1, 1)
     for _ in range(10):
         f, p = rng.normal(size=3), rng.dirichlet(np.ones(3))
@@ -140,7 +140,7 @@ def test_a_disagreement_by_a_loss_of_classes_is_refused():
 
 
 def test_a_relative_tolerance_is_in_units_of_the_labels_variance(x64):
-    """Of those that were learned; before two of them every label is asked for."""
+    """The variance of the labels learned; before two of them every label is asked for."""
     query, labels = Disagreement(0.1, np.inf, relative=True), [3.0, 5.0, -40.0, 5.0]
     state, learned = query.init(jnp.float64), []
     assert asked(query, 0.0, state=state)
@@ -255,7 +255,7 @@ def pool():
 
 
 @functools.cache
-def taught():
+def with_labels():
     """The state of a learner that has seen 100 labels."""
     X, learner = np.random.default_rng(1).normal(size=(100, 2)).astype(np.float32), MKL(BANK)
     state = start(learner, jax.random.key(0), jnp.float32)
@@ -300,7 +300,7 @@ def test_points_of_a_pool_draw_for_themselves(name, pool):
 def test_points_of_a_pool_draw_by_their_margins(pool):
     """At a state that has learned something: each by its own chance."""
     learner = MKL(BANK, query=Margin(0.2))
-    state = taught()
+    state = with_labels()
     many = pool_at(learner, state, pool)
     p = 0.2 / (0.2 + np.abs(np.asarray(many.value, np.float64)))
     np.testing.assert_allclose(many.score, -np.abs(many.value))
@@ -336,15 +336,15 @@ def test_the_same_labels_are_asked_for_in_both_precisions(pool):
     learner, y = MKL(BANK, query=Margin(0.2)), np.sin(2 * pool[:, 0])
     frequencies = start(learner, jax.random.key(0), jnp.float32).models[0].frequencies
 
-    def played(dtype):
+    def outcome(dtype):
         state = start(learner, jax.random.key(0), dtype)
         bank = state.models[0]._replace(features=jnp.asarray(frequencies, dtype))
         state, outputs = run(learner, state.replace(models=(bank,)), pool, y)
         return np.asarray(outputs.queried), np.asarray(pool_at(learner, state, pool).query)
 
-    single = played(jnp.float32)
+    single = outcome(jnp.float32)
     with jax.enable_x64(True):
-        double = played(jnp.float64)
+        double = outcome(jnp.float64)
     for a, b in zip(single, double, strict=True):
         assert 0.1 < a.mean() < 0.9
         assert (a != b).sum() <= 2
@@ -352,7 +352,7 @@ def test_the_same_labels_are_asked_for_in_both_precisions(pool):
 
 @pytest.mark.parametrize("query", [Disagreement(0.01), Random(0.25)])
 def test_a_prediction_carries_its_score(query, pool):
-    state, learner = taught(), MKL(BANK, query=query)
+    state, learner = with_labels(), MKL(BANK, query=query)
     many = pool_at(learner, state.replace(query=begun(query)), pool)
     assert many.score.shape == many.query.shape == many.value.shape == (400,)
     assert many.score.dtype == jnp.float32
@@ -426,7 +426,7 @@ def test_a_rate_is_kept_whatever_the_scores(kind, rate, classes):
 
 
 def test_scores_of_a_rate(x64):
-    """Of classes what the models disagree by against the margin; of numbers against the past."""
+    """For classes, disagreement against the margin; for numbers, against the past."""
     f, p = [0.5, -0.1, 0.3], [0.2, 0.3, 0.5]
     mean = np.dot(p, f)
     d = np.dot(p, (np.array(f) - mean) ** 2)

@@ -71,7 +71,7 @@ def test_logarithms_and_logits(x64):
 
 
 def test_back_again(x64):
-    """Of banks of all kinds, learners of their own kind, wrappers and what is from outside."""
+    """Banks of all kinds, learners of their own kind, wrappers and classes from outside."""
     names = "amkl_aks", "spa", "projectron", "oks_sil", "oks", "multitask"
     learners = [jaxmkl.LEARNERS[name]() for name in names]
     inner = jaxmkl.scaled(jaxmkl.expert_mkl(num_outputs=2), wrappers.RunningMoments(5.0))
@@ -182,15 +182,15 @@ def with_number(learner, number, name="step_sizes"):
     return jax.tree.map_with_path(changed, learner)
 
 
-@functools.partial(jax.jit, static_argnames="play")
-def nonfinite_after(learner, play):
+@functools.partial(jax.jit, static_argnames="driver")
+def nonfinite_after(learner, driver):
     X, y = stream(learner, 7)
     state = learner.init(jax.random.key(0), num_inputs=2)
-    if play == "run":
+    if driver == "run":
         return jaxmkl.run(learner, state, X, y, block_size=4)[0].nonfinite
-    if play == "late run":
+    if driver == "late run":
         return jaxmkl.run(learner, state, X, y, block_size=4, delay=2)[0].nonfinite
-    if play == "scan":
+    if driver == "scan":
         return jax.lax.scan(learner.step, state, (X, y))[0].nonfinite
     return learner.skip(learner.update(state, X[0], y[0]), X[1]).nonfinite
 
@@ -198,20 +198,20 @@ def nonfinite_after(learner, play):
 ROUNDS = {"run": 7, "late run": 7, "scan": 7, "update": 2}
 
 
-PLAYS = [pytest.param(p, marks=pytest.mark.slow if "late" in p else []) for p in ROUNDS]
+DRIVERS = [pytest.param(p, marks=pytest.mark.slow if "late" in p else []) for p in ROUNDS]
 
 
-@pytest.mark.parametrize("play", PLAYS)
-def test_numbers_out_of_range_are_counted_in_a_trace(play):
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_numbers_out_of_range_are_counted_in_a_trace(driver):
     """In the lanes that have them, and in no others."""
     learner = SMALL["raker"]()
     steps = jnp.array([0.01, -0.001, jnp.nan, jnp.inf, 0.0])
 
-    def play_with(step_size):
-        return nonfinite_after(with_number(learner, step_size), play)
+    def nonfinite_with(step_size):
+        return nonfinite_after(with_number(learner, step_size), driver)
 
-    found = jax.vmap(play_with)(steps)
-    rounds = ROUNDS[play]
+    found = jax.vmap(nonfinite_with)(steps)
+    rounds = ROUNDS[driver]
     np.testing.assert_array_equal(found, [0, rounds, rounds, rounds, 0])
 
 
@@ -230,13 +230,13 @@ def test_outside_of_a_trace_they_are_refused(tmp_path):
     (X, y), keys = stream(learner), jax.random.split(jax.random.key(0), 2)
     wanted = r"OGD: step_sizes must be a finite number of at least 0 or several; got -0\.5"
     state = learner.init(keys[0], 2)
-    for play in (
+    for driver in (
         lambda: jaxmkl.run(learner, state, X, y),
         lambda: jaxmkl.run_many(learner, keys, X, y),
         lambda: list(jaxmkl.stream(learner, state, [(X, y)])),
         lambda: jaxmkl.save(tmp_path / "model", learner, state),
     ):
         with pytest.raises(ValueError, match=wanted):
-            play()
+            driver()
     with pytest.raises(ValueError, match="Gaussian: bandwidth must be a positive finite number"):
         jaxmkl.run(unconstrain(SMALL["raker"]()), state, X, y)

@@ -81,7 +81,7 @@ def test_holds_what_a_plain_loop_holds(places, seed, labelled):
 @pytest.mark.slow
 @pytest.mark.parametrize("latest", [0, 4])
 def test_each_example_stays_with_the_same_probability(latest):
-    """Of T = 40 examples N = 10 stay; the latest always, the others U / (T - latest) each."""
+    """N = 10 of T = 40 examples stay; the latest always, the others U / (T - latest) each."""
     reservoir, T, S = Reservoir(10, latest), 40, 4000
     y = np.arange(1.0, T + 1)
     keys = jax.random.split(jax.random.key(1), S)

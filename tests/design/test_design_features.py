@@ -39,7 +39,7 @@ def grams_of(features: np.ndarray) -> np.ndarray:
 
 @pytest.fixture(params=["features", "Gram matrices"])
 def pools(request: pytest.FixtureRequest, features: np.ndarray) -> Any:
-    """What makes a pool of some kernels, from features or from Gram matrices."""
+    """A function that makes a pool of some kernels, from features or from Gram matrices."""
     if request.param == "features":
         return lambda P: Pool(None, jnp.asarray(features[:P]))
     return lambda P: Pool(jnp.asarray(grams_of(features[:P])), None)

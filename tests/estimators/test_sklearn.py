@@ -229,7 +229,7 @@ def test_rows_that_are_sorted_are_shuffled():
 
 @pytest.mark.parametrize("counts", [(6, 6), (3, 9), (3, 3, 3), (2, 2, 5)])
 def test_what_is_sorted_is_hardly_chance(counts):
-    """Of all orders of few labels, fewer than one in a thousand is taken for sorted."""
+    """Among all orders of few labels, fewer than one in a thousand is taken for sorted."""
     orders = multiset_permutations(np.repeat(np.arange(len(counts)), counts))
     assert np.mean([_sorted_by_class(np.array(order)) for order in orders]) < 1e-3
     many = np.repeat(np.arange(len(counts)), 10 * np.array(counts))
@@ -427,7 +427,7 @@ def test_columns_of_frames_have_names(numbers, package):
         found.predict(frame[[f"c{i}" for i in range(9, -1, -1)]])
 
 
-def played_by_river(river, examples, y):
+def run_by_river(river, examples, y):
     """Labels predicted one by one, each before it is learned."""
     predictions = []
     for x, label in zip(examples, y, strict=True):
@@ -437,7 +437,7 @@ def played_by_river(river, examples, y):
 
 
 class AsRiver:
-    """What river's wrapper of a classifier does, one example at a time."""
+    """The same as river's wrapper of a classifier, one example at a time."""
 
     def __init__(self, estimator, classes):
         self.estimator, self.classes = estimator, classes
@@ -466,7 +466,7 @@ def test_one_by_one_as_in_a_stream(classes):
     _, outputs = jaxmkl.run(found.learner_, state, X, y)
     wanted = np.asarray(outputs.prediction).argmax(axis=1)
     for river in rivers:
-        predictions = played_by_river(river, examples, y.tolist())
+        predictions = run_by_river(river, examples, y.tolist())
         np.testing.assert_array_equal(predictions[1:], wanted[1:])
 
 

@@ -246,9 +246,9 @@ def test_densities_go_on_from_a_checkpoint(rain, tmp_path, monkeypatch):
     resumed = *more, "--json", parts, "--checkpoint", kept, "--every", "64"
     original, taken = jaxmkl.cli.prequential.Evaluation.take, []
 
-    def stopped(self, played):
-        original(self, played)
-        taken.append(played)
+    def stopped(self, state):
+        original(self, state)
+        taken.append(state)
         if len(taken) == 3:
             raise KeyboardInterrupt
 

@@ -347,7 +347,7 @@ def test_examples_in_docstrings(name):
     ],
 )
 def test_no_experiment_writes_what_it_reads(line, said, data_folder, monkeypatch, capsys):
-    """Neither data nor figures, by none of their names; nothing is played before that is said."""
+    """Neither data nor figures, by none of their names; nothing is run before that is said."""
     folder = data_folder.parent
     monkeypatch.chdir(folder)
     for name in ("figures.json", "page.html"):

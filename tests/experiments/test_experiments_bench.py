@@ -306,7 +306,7 @@ def test_every_recipe_can_be_compiled():
 
 @pytest.mark.slow
 def test_what_compiling_takes_is_told(monkeypatch, tmp_path, capsys):
-    """Of the recipes that are asked for; here in this process."""
+    """Compile the recipes that are asked for, here in this process."""
     enabled = jax.config.jax_enable_compilation_cache
     monkeypatch.setattr(compiling, "in_own_process", lambda of, *given: of(*given, 64))
     rows = rows_of_run(tmp_path, "bench", "--compile", "--algorithms", "perceptron")

@@ -146,7 +146,7 @@ def test_runs_tell_their_support_vectors_through_wrappers():
     assert "support" not in [row.metric for row in rows]
 
 
-def test_only_the_test_rows_of_cod_rna_are_played(data_folder):
+def test_only_the_test_rows_of_cod_rna_are_run(data_folder):
     X = np.arange(12.0, dtype=np.float32).reshape(6, 2)
     y = np.array([1, -1, 1, -1, 1, -1], np.int8)
     np.savez(data_folder / "cod_rna.npz", X=X, y=y, n_train=np.int64(4))

@@ -97,4 +97,4 @@ def test_a_bound_that_does_not_hold_is_told():
     found = bounds.rows_of("bomkl", "spa", figures)
     assert next(row.mean for row in found if row.metric == "loss_share") == 1.6
     held = rows(("bomkl", bounds.GENERATED, "rbp"), {"support_share": [0.9, 1.3]})
-    assert bounds.told([*found, *held]) == ["1 of 2 bounds hold", "exceeded: spa, loss"]
+    assert bounds.summary([*found, *held]) == ["1 of 2 bounds hold", "exceeded: spa, loss"]

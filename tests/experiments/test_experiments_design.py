@@ -240,16 +240,16 @@ def test_large_pools_leave_slow_methods_out(small, tmp_path, monkeypatch, capsys
     assert {r["seeds"] for r in rows_of(out)} == {4}
 
 
-def test_without_a_folder_the_sets_of_scikit_learn_are_played(small, monkeypatch, capsys):
-    played = []
+def test_without_a_folder_the_sets_of_scikit_learn_are_run(small, monkeypatch, capsys):
+    calls = []
 
     def tables(job):
-        played.append(job.datasets)
+        calls.append(job.datasets)
 
     paper = dataclasses.replace(experiment.PAPER, parts=(tables,), default_parts=("tables",))
     monkeypatch.setitem(IN_PARTS, "design", paper)
     assert main(["design", "--parts", "tables"]) == 0
-    assert played == [("digits", "breast_cancer", "wine", "iris", "plane", "rare")]
+    assert calls == [("digits", "breast_cancer", "wine", "iris", "plane", "rare")]
     assert "scikit-learn's digits, breast_cancer, wine, iris are used" in capsys.readouterr().out
 
 

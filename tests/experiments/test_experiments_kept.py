@@ -1,4 +1,4 @@
-"""What the experiments offered before the core became lean is still there, by its name."""
+"""Options, parts and tables of the experiments before the core became lean are still there."""
 
 import argparse
 import ast
@@ -100,8 +100,8 @@ def test_commands_have_their_options(command):
 def test_commands_have_their_parts_and_results_are_made_of_them(command):
     parts = PARTS[command].split(", ")
     assert {*parts} <= {*IN_PARTS[command].by_name}
-    played = {f"{play.paper}.{play.part}" for play in PLAN}
-    assert {f"{command}.{part}" for part in parts} - NOT_IN_RESULTS <= played
+    planned = {f"{play.paper}.{play.part}" for play in PLAN}
+    assert {f"{command}.{part}" for part in parts} - NOT_IN_RESULTS <= planned
 
 
 def test_tables_have_their_titles():

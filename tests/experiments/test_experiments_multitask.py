@@ -130,7 +130,7 @@ def test_sentiment_is_the_first_terms_at_length_1(folder, monkeypatch):
 
 
 def test_tasks_of_digits_and_of_occupations(folder):
-    """What one digit's task affirms, another's denies; an occupation is no input of its task."""
+    """One digit's task affirms what another's denies; an occupation is no input of its task."""
     stream = multitask.stream_of(job_of(folder), "digits")
     task, X, y = stream.X[:, 0], stream.X[:, 1:], stream.y
     assert (y[:1797] == 1).all()
@@ -159,7 +159,7 @@ def test_every_order_is_a_run_of_its_own(folder):
     job = job_of(folder, seeds=3)
     stream = multitask.stream_of(job, "landmine")
     made = multitask.built(job, stream, "both", h=0.3)
-    together = multitask.play(job, made.learner, stream)
+    together = multitask.run_stream(job, made.learner, stream)
     keys = evaluate.keys_of(3)
     for s, order in enumerate(np.asarray(jaxmkl.permutations(keys, 240))):
         _, outputs = jaxmkl.run_many(
@@ -181,7 +181,7 @@ def test_every_order_is_a_run_of_its_own(folder):
     # another h is the same program
     programs = dict(evaluate._programs)
     again = multitask.built(job, stream, "both", h=0.7)
-    multitask.play(job, again.learner, stream)
+    multitask.run_stream(job, again.learner, stream)
     assert evaluate._programs == programs
 
 
@@ -203,15 +203,15 @@ def test_differences_are_paired():
 
 
 def test_both_are_held_against_the_better_alone():
-    def played(mistakes, area):
+    def measured(mistakes, area):
         metrics = {"mistake_rate": mistakes, "balanced_error": mistakes}
         metrics |= {"auc": area, "late_auc": area[::-1]}
-        return multitask.Played({k: np.array(v) for k, v in metrics.items()}, 1.0)
+        return multitask.Measured({k: np.array(v) for k, v in metrics.items()}, 1.0)
 
     found = {
-        "both": played([0.1, 0.2, 0.3], [0.8, 0.8, 0.7]),
-        "local": played([0.2, 0.3, 0.5], [0.5, 0.6, 0.6]),
-        "global": played([0.2, 0.3, 0.6], [0.8, 0.9, 0.9]),
+        "both": measured([0.1, 0.2, 0.3], [0.8, 0.8, 0.7]),
+        "local": measured([0.2, 0.3, 0.5], [0.5, 0.6, 0.6]),
+        "global": measured([0.2, 0.3, 0.6], [0.8, 0.9, 0.9]),
     }
     (mistakes, balanced, area, late), rows = multitask.against_the_better("landmine", "{}", found)
     assert mistakes.startswith("landmine, both less local: mistake rate -13.33 ± 3.33 points")
@@ -224,7 +224,7 @@ def test_both_are_held_against_the_better_alone():
     assert {row.algorithm for row in rows} == {"both less the better"}
     assert rows[2].mean == pytest.approx(-0.1)
     assert rows[2].std / 3**0.5 == pytest.approx(0.0577, abs=1e-4)
-    found["mixed"] = played([0.1, 0.2, 0.25], [0.5, 0.8, 0.6])
+    found["mixed"] = measured([0.1, 0.2, 0.25], [0.5, 0.8, 0.6])
     (mistakes, _, area, _), _ = multitask.against_the_better("landmine", "{}", found)
     assert mistakes.startswith("landmine, mixed less both: mistake rate -1.67 ± 1.67 points")
     assert area.startswith("landmine, mixed less both: auc -13.33 ± 8.82 points")

@@ -80,15 +80,15 @@ def test_proj_ka_as_published_plays_its_first_examples_twice():
     stream = evaluate.Stream("made", X, y, "classification")
     learner = jaxmkl.proj_ka(budget=10, num_aligned=30, two_passes=True)
     keys = evaluate.keys_of(2)
-    played = oks_runs.play(learner, stream, keys, "proj_ka (as published)")
+    found = oks_runs.run_learner(learner, stream, keys, "proj_ka (as published)")
     for seed, order in enumerate(np.asarray(jaxmkl.permutations(keys, 80))):
         rows = np.concatenate([order[:30], order])
         state = learner.init(jax.random.fold_in(keys[seed], 0), 2)
         state, outputs = jaxmkl.run(learner, state, X[rows], y[rows])
         f = np.asarray(outputs.prediction)[30:]
-        assert played.metrics["mistake_rate"][seed] == np.mean(f * y[order] <= 0)
-        assert played.metrics["support"][seed] == learner.info(state).support.sum()
-    assert 0 < played.metrics["mistake_rate"].mean() < 0.5
+        assert found.metrics["mistake_rate"][seed] == np.mean(f * y[order] <= 0)
+        assert found.metrics["support"][seed] == learner.info(state).support.sum()
+    assert 0 < found.metrics["mistake_rate"].mean() < 0.5
 
 
 @pytest.mark.slow
@@ -128,7 +128,7 @@ def test_long_streams_are_tuned_on_their_first_rounds(data_folder, monkeypatch):
     monkeypatch.setattr(oks_runs, "STEP_SIZES", (1e-3, 0.1, 10.0))
     job = job_of(data_folder, seeds=4, budget=50)
     stream = oks_runs.stream_of(job, "german")
-    made, scores = oks_runs.played(job, stream, "okl_gd")
+    made, scores = oks_runs.run_tuned(job, stream, "okl_gd")
     wrong = {}
     for size in oks_runs.STEP_SIZES:
         learner = jaxmkl.okl_gd(step_size=size, budget=50)
@@ -220,8 +220,8 @@ def test_learned_kernels_stand_beside_a_moving_width(data_folder, tmp_path, monk
     assert {r["printed"] for r in rows} == {None}
     for name in names:
         some = [r for r in rows if r["dataset"] == name]
-        assert {r["algorithm"] for r in some} == set(oks_learned.PLAYED)
-        assert all(0 < value(some, one, "mistake_rate") < 0.5 for one in oks_learned.PLAYED)
+        assert {r["algorithm"] for r in some} == set(oks_learned.ALGORITHMS)
+        assert all(0 < value(some, one, "mistake_rate") < 0.5 for one in oks_learned.ALGORITHMS)
         scaler = {"scaler" in r["parameters"] for r in some if r["algorithm"] == "expert_mkl"}
         assert scaler == {"(scaled)" not in name}
     stream = oks_runs.stream_of(job_of(data_folder), "german")

@@ -1,4 +1,4 @@
-"""Densities of other packages beside ours: against integrals, and each label before its lesson."""
+"""Densities of other packages beside ours, against integrals; labels are predicted first."""
 
 import itertools
 import sys

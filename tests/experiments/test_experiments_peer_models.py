@@ -116,7 +116,7 @@ def test_a_peer_predicts_and_then_learns(packages, streams, package, name):
     # before the first label: zero, of CapyMOA's numbered classes the first
     first = stream.y.min() if package == "capymoa" and name != "numbers" else 0
     for _ in range(2):  # each pass is that of a fresh model
-        np.testing.assert_allclose(np.asarray(made.play()), [first, *stream.y[:-1]], rtol=1e-6)
+        np.testing.assert_allclose(np.asarray(made.one_pass()), [first, *stream.y[:-1]], rtol=1e-6)
     settings = {"package": f"{package} 0.1", "class": "Last", "seed": 7, "trees": 5}
     assert settings.items() <= made.settings.items()
     scaled = package == "river" and name == "numbers"
@@ -129,9 +129,9 @@ def test_stochastic_gradient_descent_on_features_learns(streams, name):
     stream = streams[name]
     (model,) = (m for m in peer_models.MODELS if m.package == "sklearn")
     made = peer_models.ready(model, stream)
-    said = made.play()
+    said = made.one_pass()
     assert said[0] == 0
-    np.testing.assert_array_equal(said, made.play())
+    np.testing.assert_array_equal(said, made.one_pass())
     if name == "numbers":
         late = slice(1, None)
         assert np.abs(said - stream.y)[late].mean() < np.abs(stream.y).mean() / 5
@@ -154,7 +154,7 @@ def test_a_learner_of_ours_runs_as_by_hand(streams):
     assert repr(made.settings["learner"]) == repr(learner)
     state = learner.init(jax.random.key(0), 2)
     _, outputs = jaxmkl.run(learner, state, stream.X - stream.X[0], stream.y.astype(np.float32))
-    np.testing.assert_allclose(made.play(), outputs.prediction, rtol=1e-5)
+    np.testing.assert_allclose(made.one_pass(), outputs.prediction, rtol=1e-5)
     assert metrics["ready_seconds"] > 0
     assert metrics["state_mib"] == pytest.approx(17 * 4 * (2 + 2) * 4 / 2**20, rel=0.3)
 
@@ -167,7 +167,7 @@ def test_our_learners_say_labels(streams):
         assert {"raker", "expert_mkl", "spa"} <= made.keys()
         made = made["raker"]
         made.start()
-        said = np.asarray(made.play())
+        said = np.asarray(made.one_pass())
         assert set(said) <= {0.0, *streams[of].y}
         assert np.mean(said != streams[of].y) < 0.5
 
@@ -216,13 +216,13 @@ def test_peers_and_ours_in_one_table_and_picture(packages, tmp_path, monkeypatch
         assert f">{text}</text>" in picture
 
 
-def test_a_part_of_the_peers_is_played_alone(monkeypatch, capsys):
-    played = []
+def test_a_part_of_the_peers_is_run_alone(monkeypatch, capsys):
+    calls = []
     monkeypatch.setattr(peers, "streams", lambda *given: [])
-    monkeypatch.setattr(peers, "of_errors", lambda *given: played.append("errors"))
-    monkeypatch.setattr(peers, "densities", lambda given: played.append("densities") or ([], ()))
+    monkeypatch.setattr(peers, "of_errors", lambda *given: calls.append("errors"))
+    monkeypatch.setattr(peers, "densities", lambda given: calls.append("densities") or ([], ()))
     assert main(["bench", "--peers", "--parts", "densities"]) == 0
-    assert played == ["densities"]
+    assert calls == ["densities"]
     assert main(["bench", "--peers", "--parts", "speed"]) == 2
     assert "unknown part 'speed'; there are: errors, densities" in capsys.readouterr().err
 

@@ -1,4 +1,4 @@
-"""What stands beside the library's own rows: batch models, others' strategies, others' data."""
+"""Rows beside the library's own: batch models, others' strategies, others' data."""
 
 import math
 import sys
@@ -98,13 +98,13 @@ def test_errors_by_segments_stand_beside_those_of_hedge(tmp_path, monkeypatch, c
 class EverySecond:
     """A strategy that asks for every second label, and remembers what it was asked."""
 
-    played: ClassVar[list["EverySecond"]] = []
+    made: ClassVar[list["EverySecond"]] = []
 
     def __init__(self, budget: float, random_state: int, **parameters: object) -> None:
         self.budget, self.random_state, self.rounds = budget, random_state, 0
         self.probabilities: list[float] = []
         vars(self).update(parameters)
-        self.played.append(self)
+        self.made.append(self)
 
     def query(self, candidates, clf, return_utilities, X=None, y=None):
         assert return_utilities
@@ -140,7 +140,7 @@ def strategies(monkeypatch):
     monkeypatch.setitem(sys.modules, "skactiveml", package)
     monkeypatch.setitem(sys.modules, "skactiveml.stream", package.stream)
     monkeypatch.setitem(sys.modules, "skactiveml.base", package.base)
-    monkeypatch.setattr(EverySecond, "played", [])
+    monkeypatch.setattr(EverySecond, "made", [])
 
 
 @pytest.mark.slow
@@ -155,8 +155,8 @@ def test_a_strategy_asks_and_the_learner_learns(stream, strategies, how):
     np.testing.assert_array_equal(runs.queried, ours.queried)
     clipped = np.clip(ours.prediction, -1, 1)
     np.testing.assert_allclose(runs.prediction, clipped, atol=1e-5)
-    assert [strategy.random_state for strategy in EverySecond.played] == [0, 1]
-    for strategy, told in zip(EverySecond.played, clipped, strict=True):
+    assert [strategy.random_state for strategy in EverySecond.made] == [0, 1]
+    for strategy, told in zip(EverySecond.made, clipped, strict=True):
         np.testing.assert_allclose(strategy.probabilities, (1 + told) / 2, atol=1e-5)
 
 

@@ -1,4 +1,4 @@
-"""The plan of all figures: played once, gone on with, and put into RESULTS.md and README."""
+"""The plan of all figures: run once, continued, and put into RESULTS.md and README."""
 
 import dataclasses
 import json
@@ -30,13 +30,13 @@ SETS = ("hills", "dales", "plains")
 
 @pytest.fixture
 def made(monkeypatch):
-    """A paper of two parts, made at once: what was played, and where it is interrupted."""
-    record = SimpleNamespace(played=[], interrupted=None)
+    """A paper of two parts, made at once: what was run, and where it is interrupted."""
+    record = SimpleNamespace(commands=[], interrupted=None)
 
     def of_set(job, factor):
         (dataset,) = job.datasets
-        record.played.append(job.report.command)
-        if record.played[-1] == record.interrupted:
+        record.commands.append(job.report.command)
+        if record.commands[-1] == record.interrupted:
             raise KeyboardInterrupt
         measured = [factor * len(dataset) + seed for seed in range(job.seeds)]
         name = "made", dataset, "walker", "mistake_rate"
@@ -92,9 +92,9 @@ def strict(path):
     return json.loads(path.read_text(), parse_constant=refuse)["plays"]
 
 
-def test_every_unit_is_played_once_and_its_entry_says_how_it_was_made(made, folder):
+def test_every_unit_is_run_once_and_its_entry_says_how_it_was_made(made, folder):
     out = run(folder)
-    assert made.played == [
+    assert made.commands == [
         *(f"python -m experiments made --parts one --datasets {d} --data DIR" for d in SETS),
         "python -m experiments made --parts two --datasets hills --data DIR",
     ]
@@ -104,7 +104,7 @@ def test_every_unit_is_played_once_and_its_entry_says_how_it_was_made(made, fold
         "made.two": ["hills"],
     }
     entry = found["made.one"]["hills"]
-    assert entry["command"] == made.played[0]
+    assert entry["command"] == made.commands[0]
     assert {"jaxmkl", "jax", "numpy", "scikit-learn", "Python"} == {*entry["versions"]}
     assert all(entry[clock] >= 0 for clock in ("seconds", "processor_seconds"))
     (line,) = entry["rows"]
@@ -115,10 +115,10 @@ def test_every_unit_is_played_once_and_its_entry_says_how_it_was_made(made, fold
     assert "Walkers err on 2.67." in text.read_text()
     page = out.with_suffix(".html").read_text()
     assert "made.two: hills" in page
-    assert made.played[0] in page
+    assert made.commands[0] in page
 
     run(folder)  # nothing is left to play
-    assert len(made.played) == 4
+    assert len(made.commands) == 4
 
 
 def test_an_interrupted_plan_goes_on_where_it_was(made, folder, capsys):
@@ -133,21 +133,21 @@ def test_an_interrupted_plan_goes_on_where_it_was(made, folder, capsys):
 
     made.interrupted = None
     out = run(folder)
-    assert made.played == [*commands[:2], *commands[1:]]
+    assert made.commands == [*commands[:2], *commands[1:]]
     assert [*strict(out)["made.one"]] == [*SETS]
     assert [path.name for path in out.parent.glob("*.partial")] == []
 
 
 @pytest.mark.parametrize("change", [{"version": 2}, {"seeds": 5}, {"settings": {"step_size": 1}}])
-def test_a_unit_of_another_definition_is_played_again(made, folder, capsys, change):
+def test_a_unit_of_another_definition_is_run_again(made, folder, capsys, change):
     run(folder)
     before = strict(folder / "out" / "figures.json")
-    del made.played[:]
+    del made.commands[:]
     changed = dataclasses.replace(PLAYS[1], **change)
     capsys.readouterr()
     out = run(folder, (PLAYS[0], changed))
     (unit,) = changed.units(quick=False)
-    assert made.played == [unit.command]
+    assert made.commands == [unit.command]
     assert "made.two hills: its entry is of another definition" in capsys.readouterr().out
     after = strict(out)
     assert after["made.one"] == before["made.one"]
@@ -168,19 +168,19 @@ def test_a_quick_play_has_few_seeds_and_writes_no_results(made, folder):
     assert not (folder / "out" / "RESULTS.md").exists()
 
 
-def test_some_papers_are_played_alone(made, folder):
+def test_some_papers_are_run_alone(made, folder):
     other = Play("amkl", "tables", ("tom",))
     run(folder, (*PLAYS, other), only=("made",))
-    assert len(made.played) == 4
+    assert len(made.commands) == 4
     with pytest.raises(UsageError, match=r"unknown paper 'mad'; there are: made, amkl"):
         run(folder, (*PLAYS, other), only=("mad",))
 
 
-def test_what_cannot_be_played_is_left_out_with_a_line(made, folder, capsys):
+def test_what_cannot_be_run_is_left_out_with_a_line(made, folder, capsys):
     lacking = Play("made", "two", ("dales",), needs=("no_such_package",), suffix=".lacking")
     run(folder, (*PLAYS, lacking))
     assert "no_such_package not installed, left out" in capsys.readouterr().out
-    assert len(made.played) == 4
+    assert len(made.commands) == 4
     unknown = dataclasses.replace(lacking, datasets=("seas",), needs=())
     assert "made.lacking" not in strict(run(folder, (*PLAYS, unknown)))
     assert "unknown data set 'seas'" in capsys.readouterr().out
@@ -193,7 +193,7 @@ SHORT = tuple(
 
 
 @pytest.mark.endless
-def test_units_played_at_a_time_are_those_in_turn(folder, capsys):
+def test_units_run_at_a_time_are_those_in_turn(folder, capsys):
     (folder / "amkl.md").write_text("{{design.rare; rare; random; found_rate}}\n")
     unknown = dataclasses.replace(SHORT[0], datasets=("seas",), suffix=".unknown")
     plays = *SHORT, unknown
@@ -224,9 +224,9 @@ def test_units_played_at_a_time_are_those_in_turn(folder, capsys):
 
 
 @pytest.mark.slow
-def test_units_played_at_a_time_end_with_an_interrupt(folder, capsys):
+def test_units_run_at_a_time_end_with_an_interrupt(folder, capsys):
     (play,) = (play for play in PLAN if play.name == "decisions.optimisation")
-    heard = signal.signal(signal.SIGINT, signal.default_int_handler)
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
     alarm = threading.Timer(4.0, os.kill, (os.getpid(), signal.SIGINT))
     alarm.start()
     try:
@@ -234,13 +234,13 @@ def test_units_played_at_a_time_end_with_an_interrupt(folder, capsys):
             run(folder, (play, *SHORT), jobs=2)
     finally:
         alarm.cancel()
-        signal.signal(signal.SIGINT, heard)
+        signal.signal(signal.SIGINT, former)
     assert stopped.value.code == 130
     assert "goes on where it was" in capsys.readouterr().out
     assert not multiprocessing.active_children()
 
 
-def test_a_benchmark_is_played_in_a_process_of_its_own(folder, monkeypatch):
+def test_a_benchmark_is_run_in_a_process_of_its_own(folder, monkeypatch):
     def started(words, check):
         assert words[1:4] == ["-m", "experiments", "bench"]
         assert words[4:6] == ["--large-pools", "--json"]
@@ -553,7 +553,7 @@ def test_a_line_of_a_table_has_the_name_of_its_learner_in_the_command(section):
                     assert name in title.replace("`", ""), line
 
 
-#: What ``missing`` is where there may be no such figure, though all is played.
+#: What ``missing`` is where there may be no such figure, though all is run.
 NO_FIGURE = ("", "none", "–")
 
 
@@ -593,5 +593,5 @@ def test_figures_that_are_typed_are_those_of_the_file(file, sentence):
     (found,) = re.finditer("(.+?)".join(between), (ROOT / file).read_text("utf-8"))
     rows = templates.figures_of(committed())
     for typed, figure in zip(found.groups(), figures, strict=True):
-        # until it is played, a figure stands as it was typed
+        # until it is run, a figure is shown as it was typed
         assert typed == templates.shown(f"{figure}; missing = {typed}", {}, rows)

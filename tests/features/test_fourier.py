@@ -257,7 +257,7 @@ def test_blocks_are_encoded_as_they_are_called(x64):
 
 @pytest.mark.parametrize(("dtype", "error"), [(np.float32, 3e-7), (np.float64, 1e-12)])
 def test_sines_of_turns_are_those_of_numpy(dtype, error, x64):
-    """Of phases of any size, to rounding of the phase as it is given; slopes too."""
+    """For phases of any size, to rounding of the given phase; slopes too."""
     drawn = np.random.default_rng(0).normal(size=1000)
     t = np.concatenate([drawn, 1e3 * drawn, np.arange(-8, 9) / 8]).astype(dtype)
     near = t.astype(np.float64) % 1.0  # exact
@@ -277,12 +277,12 @@ def test_threads_do_not_wait_for_each_other():
     draw = jax.jit(jax.vmap(lambda key: features.init(key, kernels, 40)))
     first, together = jax.block_until_ready(draw(keys)), threading.Barrier(3)
 
-    def play():
+    def run_it():
         for _ in range(60):
             together.wait()
             jax.block_until_ready(draw(keys))
 
-    threads = [threading.Thread(target=play, daemon=True) for _ in range(3)]
+    threads = [threading.Thread(target=run_it, daemon=True) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:

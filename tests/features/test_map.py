@@ -18,7 +18,7 @@ SMALL_PROGRAMS = True
 
 
 class Moments(NamedTuple):
-    """Of the inputs so far: their number, mean (D,), and scatter around it (D, D)."""
+    """Moments of the inputs so far: number, mean (D,), and scatter around it (D, D)."""
 
     count: jax.Array
     mean: jax.Array

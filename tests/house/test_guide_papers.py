@@ -38,7 +38,7 @@ def test_the_map_has_all_there_is_to_check():
     assert len({*NAMES}) > 60
     assert len({*COMMANDS}) > 20
     assert {text.split("(")[0] for text in NAMES} >= {*jaxmkl.LEARNERS} - {"expert_mkl"}
-    # every part that plays a table, a figure or a theorem of a paper is on the map
+    # every part that runs a table, a figure or a theorem of a paper is on the map
     ours = {"classification", "mixture", "labels", "drift", "learned", "densities"}
     ours |= {"probabilities", "river", "precision", "picture", "selectors", "rare", "rounds"}
     parts = {(name, part) for name in IN_PARTS for part in IN_PARTS[name].by_name}

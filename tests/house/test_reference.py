@@ -25,7 +25,7 @@ def modules():
 
 
 def public(module):
-    """What a module gives: what it lists, or else what it defines."""
+    """The names of a module: those it lists, or else those it defines."""
     if hasattr(module, "__all__"):
         return {name: getattr(module, name) for name in module.__all__}
     own = {name: value for name, value in vars(module).items() if name[0] != "_"}
@@ -76,7 +76,7 @@ def test_what_packages_import_for_others_is_public():
 
 
 def resolved(name):
-    """What a full name stands for; an error if there is nothing."""
+    """The object of a full name; an error if there is none."""
     with contextlib.suppress(ImportError):
         return importlib.import_module(name)
     owner, _, last = name.rpartition(".")

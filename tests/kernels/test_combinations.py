@@ -1,6 +1,6 @@
 """Kernels in sums, products, multiples, dictionaries, on columns and in models.
 
-Every kernel of the library is played, and two as a user would write them: one that is periodic,
+Every kernel of the library is tested, and two as a user would write them: one that is periodic,
 one on some columns.
 """
 
@@ -243,7 +243,7 @@ def test_kernels_of_other_inputs_are_refused(kernel, message):
 
 
 def test_features_of_a_kernel_on_columns(x64):
-    """Those of the kernel on these columns alone, by the same frequencies: 0 off the columns."""
+    """Features of the kernel on these columns alone, with the same frequencies, 0 elsewhere."""
     kernel = jaxmkl.KernelDictionary((jaxmkl.Gaussian([0.5, 1.0]), jaxmkl.Laplacian(2.0)))
     fourier, columns = features.FourierFeatures(6, scale="mean"), np.array([3, 1])
     X = np.random.default_rng(2).normal(size=(5, 4))
@@ -291,7 +291,7 @@ def test_features_of_products_are_unbiased(x64):
 
 @pytest.mark.endless
 def test_bandwidths_of_parts_have_derivatives(x64):
-    """Of the loss of a run on features, and of Gram matrices, against differences."""
+    """Derivatives of the loss of a run, and of Gram matrices, against differences."""
     X, y = stream()
 
     def kernel(b):

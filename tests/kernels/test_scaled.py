@@ -20,7 +20,7 @@ def total_of(codes, coefficients, value, exponent):
 
 
 def exact(codes, coefficients):
-    """Of one kernel: sign and logarithm of the sum of coefficients exp(-codes), or a doubt."""
+    """For one kernel: sign and logarithm of the sum of coefficients exp(-codes), or a doubt."""
     nearest = codes[coefficients != 0].min()
     terms = [a * math.exp(nearest - u) for u, a in zip(codes, coefficients, strict=True) if a]
     s = math.fsum(terms)

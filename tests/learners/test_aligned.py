@@ -21,7 +21,7 @@ BUDGET, NUM_ALIGNED = 20, 130
 
 
 def alignments(kernels, X, y, last):
-    """Of the first t examples (last + 1, P), t = 0, ..., last; 0 of none."""
+    """Alignments over the first t examples (last + 1, P), t = 0, ..., last; 0 for none."""
     rows = np.zeros((last + 1, len(kernels)))
     for p, kernel in enumerate(kernels):
         K = np.array([kernel(X[:last], x) for x in X[:last]])

@@ -1,4 +1,4 @@
-"""What learners with a moving kernel have in common: blocks, precision, range, questions."""
+"""Common tests of learners with a moving kernel: blocks, precision, range, queries."""
 
 import jax
 import jax.numpy as jnp

@@ -93,7 +93,7 @@ def draws(state, num_rounds, samples):
 
 
 class Expected(NamedTuple):
-    """What the oracle did; all but predictions and what it did (T,) is of before each round."""
+    """The oracle's record; all but predictions and its actions (T,) are from before each round."""
 
     prediction: np.ndarray
     did: np.ndarray
@@ -142,11 +142,11 @@ def check(case, X, y, at_least, **changes):
     assert np.abs(theta / theta[0] - 1).max() > 0.02, "the kernel moved"
 
 
-PLAYED = "one width", "sketches", "a width for each input", "two Gaussians, squared"
+QUICK = "one width", "sketches", "a width for each input", "two Gaussians, squared"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", long(PLAYED, CASES))
+@pytest.mark.parametrize("name", long(QUICK, CASES))
 def test_agrees_with_the_oracle(name, x64):
     check(CASES[name], *stream(), at_least=25)
 
@@ -191,7 +191,7 @@ def test_places_are_drawn_as_the_oracle_draws_them(values, exponents, x64):
 
 
 def test_rotations_project_as_the_pseudoinverse_does():
-    """Of points that are distinct, close, or the same; close to NumPy's in double precision."""
+    """For points that are distinct, close, or the same; close to NumPy's in double precision."""
     draws, cutoff = np.random.default_rng(0), 1e-5
     Z = draws.normal(size=(300, 4, 3)) / 10.0 ** draws.uniform(0, 2, size=(300, 1, 1))
     Z[::3, 1] = Z[::3, 0]

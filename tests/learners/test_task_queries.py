@@ -15,7 +15,7 @@ SMALL_PROGRAMS = True
 
 @pytest.mark.endless
 def test_the_first_question_is_certain():
-    """Of each seed, whether the first example comes into the dictionary or not."""
+    """For each seed, whether or not the first example enters the dictionary."""
     learner = make(h=0.0)
     task, X, y = examples(5, 3)
     X = with_tasks(task, X).astype(np.float32)

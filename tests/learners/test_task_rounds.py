@@ -53,10 +53,10 @@ MODES = {
 LONG = {"full", "active, mixed, squared", "active, restart, squared", "chance"}
 
 
-def modes(quick=(), played=LONG):
+def modes(quick=(), outcome=LONG):
     def mark(mode):
         known = [] if mode in quick else pytest.mark.slow
-        return known if mode in played else pytest.mark.endless
+        return known if mode in outcome else pytest.mark.endless
 
     return [pytest.param(mode, marks=mark(mode)) for mode in MODES]
 

@@ -166,7 +166,7 @@ def test_label_rate_refuses(queried, message):
 
 @either
 def test_kappa_at_the_ends(library):
-    """Of one class, and of no examples."""
+    """Scores of one class, and of no examples."""
     assert metrics.kappa(library.ones(2), [1, 1]) == 0
     np.testing.assert_array_equal(metrics.recall(library.ones(2), [1, 1]), [np.nan, 1])
     assert np.isnan(metrics.kappa(library.full(2, np.nan), [1, 1]))
@@ -210,7 +210,7 @@ def test_metrics_against_scikit_learn(num_classes):
 
 @either
 def test_width_by_hand(library):
-    """Of two seeds; what is not known is left out, an end at infinity is not."""
+    """With two seeds; unknown ends are left out, an end at infinity is not."""
     lower = library.asarray([[0.0, np.nan, 1.0, 2.0], [0.0, 0.0, -1.0, 5.0]])
     upper = library.asarray([[1.0, 2.0, 1.0, 4.0], [0.5, np.nan, 0.0, np.inf]])
     result = metrics.width(lower, upper)

@@ -38,7 +38,7 @@ def drawn(num_classes, shape=(2, 60), seed=0):
 
 
 def rounds(p, y, num_classes):
-    """Of one run and each round that counts: probabilities by class, and the class."""
+    """For one run and each round that counts: probabilities by class, and the class."""
     for values, label in zip(p, y, strict=True):
         if num_classes is None:
             values, label = np.array([1 - values, values]), (label + 1) / 2
@@ -413,7 +413,7 @@ def test_values_are_checked_where_derivatives_are_taken(metric, good, bad):
 @pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_a_label_that_is_missing_has_no_derivative(metric, predicted):
-    """That of the others is what it is without the row."""
+    """The derivatives of the other rows are those without the row."""
     y, arguments = np.array([1.0, -1.0, 1.0, -1.0]), [jnp.asarray(a) for a in predicted]
     missing = jnp.asarray(np.where(np.arange(4) == 1, np.nan, y))
     known = np.array([0, 2, 3])

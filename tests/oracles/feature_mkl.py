@@ -123,7 +123,7 @@ class RecursiveLeastSquares:
 
 @dataclass
 class Result:
-    """What happened round by round (T, ...), and the parameters at the end.
+    """The results round by round (T, ...), and the parameters at the end.
 
     ``weights`` and ``selected`` are those that the prediction of the round was made with.
     """

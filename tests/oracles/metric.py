@@ -37,7 +37,7 @@ class MetricBank:
         return np.concatenate([np.sin(turns), np.cos(turns)], axis=1) / np.sqrt(self.F)
 
     def gradient(self, theta, x, p):
-        """Of θ·z_p by x, by the chain rule through L'x."""
+        """The gradient of θ·z_p by x, by the chain rule through L'x."""
         turns = self.v[p] @ (self.L.T @ x)
         inside = np.zeros(self.D)
         for f in range(self.F):

@@ -32,7 +32,7 @@ class Point(NamedTuple):
 
 
 class Said(NamedTuple):
-    """What is said of one example before its label is seen."""
+    """The prediction of one example before its label is seen."""
 
     value: float
     variance: float
@@ -97,7 +97,7 @@ class Dictionary:
         return min(1.0, self.beta * self.leverage)
 
     def offer(self, x: Array, u: float) -> bool:
-        """Whether x came in."""
+        """True if x was added."""
         p = self.probability(x)
         if not u < p:
             return False
@@ -177,7 +177,7 @@ class MultiTask:
         return np.linalg.inv(self.precisions[which])
 
     def weights(self) -> Array:
-        """Of the sum, of each task alone and of all as one."""
+        """Weights of the sum, of each task alone and of all as one."""
         return self.likelihood / self.likelihood.sum()
 
     def voices(self, task: int, phi: Array) -> tuple[Array, Array]:
@@ -266,7 +266,7 @@ class MultiTask:
         return said
 
     def wanted(self, value: float, variance: float, y: float) -> bool:
-        """Whether a prediction learns from a label."""
+        """True if a prediction learns from a label."""
         loss, mistake = max(0.0, 1.0 - y * value), y * value <= 0
         unsure = abs(value) - variance / (4.0 * self.inertia) <= 0
         return {

@@ -7,7 +7,7 @@ Continuous Kernel Space: sections 3 and 4, Algorithm 1) and what it compares wit
 
 What is random comes from outside: the uniform numbers of each round.
 
-A round teaches what the slope L' of the loss at the prediction says: nothing where it is 0 (of
+A round learns by the slope L' of the loss at the prediction: nothing where it is 0 (of
 the hinge: y f >= 1). The steps on a kernel go down L' f with this L', wherever f is after the
 weights moved.
 """
@@ -290,7 +290,7 @@ class Centre(NamedTuple):
 class OwnKernels:
     """OKL-GD: centres that keep the kernels they came with.
 
-    An example that teaches something first moves the kernel by what the newest centre says of it,
+    An example with a slope first moves the kernel by the value of the newest centre for it,
     then is added with the kernel moved.
 
     Args:

@@ -108,7 +108,7 @@ def shrinking_factor(d: float, mu: float, damage: float, errors: int) -> float:
 
 
 class Wish(NamedTuple):
-    """What a rule would add: its coefficient, and rho, its own probability to be added."""
+    """The support that a rule would add: its coefficient, and rho, its own probability."""
 
     coefficient: float
     rho: float = 1.0
@@ -156,7 +156,7 @@ class SupportMKL:
       discount_sampled: whether the weight of a kernel with u >= p is left as it is.
       h: the label is asked for with probability h / (h + |prediction|).
       threshold_of_weights: None for all kernels active; else adaptive kernel selection (Hong
-        and Chae): after each label some are drawn who speak until the next one, with weights
+        and Chae): after each label some are drawn that are active until the next one, with weights
         renormalised, one by its weight and each other one with probability K / P, K the number of
         weights above this share of the largest.
     """
@@ -206,7 +206,7 @@ class SupportMKL:
 
     @property
     def places(self) -> list[list[tuple[int, float]]]:
-        """Of each kernel, by place: the round the entry came in and its coefficient."""
+        """For each kernel, by place: the round that added the entry, and its coefficient."""
         return [[(e.t, e.coefficient) for e in one.entries] for one in self.expansions]
 
     @property
@@ -220,7 +220,7 @@ class SupportMKL:
         """One round.
 
         The numbers u (P,) decide who is sampled, v (P,) which place is emptied at random, q
-        whether the label is asked for, s (2, P) who speaks after it: the first row, by the
+        whether the label is asked for, s (2, P) which are active after it: the first row, by the
         Gumbel trick, which one is drawn by its weight, the second which others.
         """
         x, y = np.asarray(x, np.float64), float(y)
@@ -285,7 +285,7 @@ class SupportMKL:
         return float(one.kernel(x, x)) if self.normalized_step else 1.0
 
     def wish(self, one: Expansion, x: Array, y: float, f: float) -> Wish | None:
-        """What the rule would add after the prediction f; None if it does not want to learn."""
+        """The support that the rule would add after the prediction f; None if it adds none."""
         if self.rule == "perceptron":
             return Wish(y) if y * f <= 0 else None
         if self.rule == "ogd" and self.loss == "squared":

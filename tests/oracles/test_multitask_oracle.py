@@ -191,7 +191,7 @@ def test_the_global_covariance_by_woodbury():
 
 
 def test_the_global_step_of_the_squared_hinge_is_the_minimizer():
-    """Of |mu - old|² + sum (1 - y (f + change))² / epsilon over the tasks that move."""
+    """The minimiser of |mu - old|² + sum (1 - y (f + change))² / epsilon over the moving tasks."""
     one = model(num_tasks=3, loss="squared_hinge", update="margin", inertia=0.3)
     given = examples(range(3))
     old = one.means[0].copy()

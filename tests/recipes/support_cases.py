@@ -310,7 +310,7 @@ def held(state, X):
 
 
 class Expected(NamedTuple):
-    """What the oracle did: of each round, and at the end."""
+    """The oracle's results: of each round, and at the end."""
 
     prediction: np.ndarray
     weights: np.ndarray
@@ -339,7 +339,7 @@ def draws_of(key, X, num_kernels, dtype):
 def draws(state, X, num_kernels):
     """The uniform numbers of all rounds, each from a subkey of its own.
 
-    Who is sampled (T, P), who goes (T, P), whether the label is asked for (T,), and who speaks
+    Who is sampled (T, P), who goes (T, P), whether the label is asked for (T,), and who is active
     (T, 2, P).
     """
     found = draws_of(state.key, X, num_kernels, jnp.dtype(state.dtype))

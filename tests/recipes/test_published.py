@@ -20,7 +20,7 @@ def recipe_of(name):
 
 @EACH
 def test_each_is_a_recipes_learner(name):
-    """Of the recipe's class and structure where nothing that is static differs."""
+    """A learner has the recipe's class and structure unless something static differs."""
     learner = published(name, num_examples=1000, num_inputs=4)
     assert type(learner) is type(recipe_of(name)())
     assert repr(learner) == repr(published(name, num_examples=1000, num_inputs=4))

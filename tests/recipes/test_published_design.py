@@ -31,7 +31,7 @@ def scores_of(A: np.ndarray) -> np.ndarray:
 
 
 def smoothed(A: np.ndarray) -> float:
-    """What eps changes in the sum of the rows' norms."""
+    """The change that eps makes to the sum of the rows' norms."""
     return float((np.sqrt(oracle.rows(A) ** 2 + EPS) - np.sqrt(EPS) - oracle.rows(A)).sum())
 
 

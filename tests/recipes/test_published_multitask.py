@@ -31,7 +31,7 @@ ACTIVE = {"query": Uncertainty(0.2, 1.0)}, {"asking": "unsure", "h": 0.2}
 
 
 def variant(**ours):
-    """What deviates from the published setting, as the library and as the oracle call it."""
+    """Deviations from the published setting, as the library and as the oracle call them."""
     return ours, {name.replace("update_on", "update"): value for name, value in ours.items()}
 
 

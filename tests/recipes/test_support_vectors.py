@@ -40,7 +40,7 @@ SMALL_PROGRAMS = FEW_ROWS = True
 
 # below: where its inputs are sparse, where a run makes room, where a stream does
 BELOW = "kernel_ogd", "omkc_dd", "spa"
-# which are played in other tests too: omkc_dd is omkc_u with weights, of many perceptrons
+# which are run in other tests too: omkc_dd is omkc_u with weights, of many perceptrons
 PARTS_OF_OTHERS = "perceptron", "omkc_u", "spa, normalized", *GROWING_CROSSINGS
 OTHERS = [name for name in GROWING if name not in (*BELOW, *PARTS_OF_OTHERS)]
 
@@ -82,7 +82,7 @@ def test_banks_are_numbered_through(x64):
 
 
 def test_a_question_has_a_number_of_its_own():
-    """Whether a label is asked for says nothing of who learns, on an example of zeros neither."""
+    """Asking for a label does not decide who learns, even on an example of zeros."""
     learner = support_vectors.spa(Gaussian((0.5, 1.0)), query=Margin(0.1))
     X = np.zeros((4, 3), np.float32)
     codes = jax.jit(learner.encode)(begin(learner, 3, np.float32), X)

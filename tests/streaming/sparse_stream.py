@@ -1,4 +1,4 @@
-"""A stream of sparse rows, and a learner to play it."""
+"""A stream of sparse rows, and a learner to run over it."""
 
 import functools
 

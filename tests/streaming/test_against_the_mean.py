@@ -29,8 +29,8 @@ def run(X, y):
 
 def stream(X, y):
     chunks = [(X[:7], y[:7]), (X[7:1200], y[7:1200]), (X[1200:], y[1200:])]
-    played = jaxmkl.stream(LEARNER, begin(), chunks)
-    return np.concatenate([outputs.loss for _, outputs in played])
+    outcome = jaxmkl.stream(LEARNER, begin(), chunks)
+    return np.concatenate([outputs.loss for _, outputs in outcome])
 
 
 def run_many(X, y):
@@ -84,11 +84,11 @@ def test_few_rows_other_losses_and_late_labels_are_not_judged():
     assert len(warned(run, X[:1000], CAUCHY[:1000])) == 1
     state = begin()
 
-    def played(learner, y, **options):
+    def outcome(learner, y, **options):
         return warned(lambda: jaxmkl.run(learner, state, X, y, **options))
 
-    assert played(LEARNER, CAUCHY, delay=3) == []
-    assert played(LEARNER, CAUCHY, record=lambda output: output.prediction) == []
+    assert outcome(LEARNER, CAUCHY, delay=3) == []
+    assert outcome(LEARNER, CAUCHY, record=lambda output: output.prediction) == []
     robust = jaxmkl.raker(jaxmkl.Gaussian([0.5, 2.0]), num_features=4, loss="huber")
     robust_state = robust.init(jax.random.key(0), 2)
     assert warned(lambda: jaxmkl.run(robust, robust_state, X, CAUCHY)) == []

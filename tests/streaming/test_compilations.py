@@ -1,4 +1,4 @@
-"""What compiles: nothing for another length or number of streams, of whichever recipe."""
+"""Compilations: none for another length or number of streams, with any recipe."""
 
 import logging
 
@@ -55,7 +55,7 @@ def compiled(caplog):
 
 
 @pytest.fixture
-def played():
+def outcome():
     """A learner of a name, its state, and its stream."""
 
     def made(name):
@@ -68,9 +68,9 @@ def played():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", long(QUICKER, NAMES))
-def test_another_length_of_a_stream_compiles_nothing(name, played, compiled):
-    """Of one whose labels are late, too; by chunks, and where it is gone on with."""
-    learner, start, X, y = played(name)
+def test_another_length_of_a_stream_compiles_nothing(name, outcome, compiled):
+    """With late labels, too; by chunks, and where a run is continued."""
+    learner, start, X, y = outcome(name)
 
     def run(n, **options):
         return jaxmkl.run(learner, start, X[:n], y[:n], **options)
@@ -97,9 +97,9 @@ def test_another_length_of_a_stream_compiles_nothing(name, played, compiled):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", long(QUICKER, NAMES))
-def test_another_number_of_streams_compiles_nothing(name, played, compiled):
+def test_another_number_of_streams_compiles_nothing(name, outcome, compiled):
     """Up to a power of two; of seeds, and of the members of a fleet."""
-    learner, start, X, y = played(name)
+    learner, start, X, y = outcome(name)
     all_keys = jax.random.split(jax.random.key(1), 4)
     keys = {n: all_keys[:n] for n in (2, 3, 4)}
     states = {n: stacked(*[start] * n) for n in keys}
@@ -112,17 +112,17 @@ def test_another_number_of_streams_compiles_nothing(name, played, compiled):
         return jaxmkl.run_fleet(learner, states[n], X_of, y_of, lengths=lengths)
 
     many(2, 130), fleet(2, 130)  # of a program for two, of which that for four may be made
-    for play in many, fleet:
-        play(4, 130)
+    for run_it in many, fleet:
+        run_it(4, 130)
         for n, T in ((4, 130), (3, 401), (4, 512), (2, 200)):
-            assert not compiled(play, n, T), (play, n, T)
+            assert not compiled(run_it, n, T), (run_it, n, T)
     assert not compiled(fleet, 3, 401, [401, 0, 17])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", long(QUICKER, NAMES))
-def test_calls_one_by_one_compile_once(name, played, compiled):
-    learner, start, X, y = played(name)
+def test_calls_one_by_one_compile_once(name, outcome, compiled):
+    learner, start, X, y = outcome(name)
 
     def calls(state, i):
         ready, asked = learner.ask(state, X[i])

@@ -151,7 +151,7 @@ def test_streams_may_be_cut_anywhere(cuts):
 
 @pytest.mark.slow
 def test_groups_change_nothing(monkeypatch):
-    """Of a size that need not divide the number of streams."""
+    """Groups of a size that need not divide the number of streams."""
     module = importlib.import_module("jaxmkl.streaming.many")
     X, y = data()
     together = fleet(RAKER, begin(RAKER), X, y, lengths=RAGGED)
@@ -202,8 +202,8 @@ def test_labels_may_come_late():
 def test_inside_a_trace_bad_examples_are_counted():
     X, y = data()
     y[3, 5] = np.nan
-    play = jax.jit(lambda states, X, y: fleet(RAKER, states, X, y, lengths=jnp.array(RAGGED)))
-    states, outputs = play(begin(RAKER), X, y)
+    run_it = jax.jit(lambda states, X, y: fleet(RAKER, states, X, y, lengths=jnp.array(RAGGED)))
+    states, outputs = run_it(begin(RAKER), X, y)
     assert states.invalid.tolist() == [0, 0, 0, 1, 0]
     y[3, 5] = 0.0
     whole = fleet(RAKER, begin(RAKER), X, y, lengths=RAGGED)

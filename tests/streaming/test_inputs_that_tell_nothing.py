@@ -128,13 +128,13 @@ def test_sparse_inputs_and_double_precision(x64):
 def test_lists_of_tracers_are_told_how_to_be_stacked():
     X, y = DRAWN[:3].astype("f"), Y[:3].astype("f")
 
-    def played(X, y):
+    def outcome(X, y):
         return jaxmkl.run(LEARNER, begin(), X, y)[1].loss
 
     with pytest.raises(ValueError, match=r"X must be an array .* pass jax.numpy.stack\(X\)"):
-        jax.jit(lambda X: played(list(X), y))(X)
+        jax.jit(lambda X: outcome(list(X), y))(X)
     with pytest.raises(ValueError, match=r"y must be an array .* tuple of tracers: pass"):
-        jax.jit(lambda X: played(X, tuple(X[:, 0])))(X)
+        jax.jit(lambda X: outcome(X, tuple(X[:, 0])))(X)
     keys = jax.random.split(jax.random.key(0), 1)
     with pytest.raises(ValueError, match=r"X must be an array .* list of tracers"):
         jax.jit(lambda X: jaxmkl.run_many(LEARNER, keys, [list(x) for x in X], y)[1])(X)

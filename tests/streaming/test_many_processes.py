@@ -20,7 +20,7 @@ def free_port():
         return found.getsockname()[1]
 
 
-def played(program, folder, number):
+def outcome(program, folder, number):
     """Run a program in so many processes that know each other; what they print."""
     folder.mkdir()
     (folder / "program.py").write_text(program)
@@ -58,7 +58,7 @@ def test_two_processes_give_what_one_gives(tmp_path):
     """Seeds, a fleet that is saved and loaded, merged shards, a pool of two parts."""
     found = []
     for number in (1, 2):
-        played(program_of_the_guide(), tmp_path / str(number), number)
+        outcome(program_of_the_guide(), tmp_path / str(number), number)
         with np.load(tmp_path / str(number) / "found.npz") as arrays:
             found.append(dict(arrays))
     one, two = found
@@ -96,8 +96,8 @@ for name in ("ted", "rrss", "gmkal", "lmkal"):
 
 @pytest.mark.endless
 def test_pools_in_parts_give_the_ranking_of_one(tmp_path):
-    (one,) = played(POOLS, tmp_path / "1", 1)
-    two = played(POOLS, tmp_path / "2", 2)
+    (one,) = outcome(POOLS, tmp_path / "1", 1)
+    two = outcome(POOLS, tmp_path / "2", 2)
     rankings = [line for line in one.splitlines() if line.endswith("]")][-4:]
     assert [line.split()[0] for line in rankings] == ["ted", "rrss", "gmkal", "lmkal"]
     for out in two:
@@ -121,5 +121,5 @@ except OSError as error:
 @pytest.mark.endless
 def test_a_save_that_fails_fails_everywhere(tmp_path):
     """No process waits for ever for one that could not write."""
-    said = [out.splitlines()[-1] for out in played(FAILING, tmp_path / "it", 2)]
+    said = [out.splitlines()[-1] for out in outcome(FAILING, tmp_path / "it", 2)]
     assert said == ["FileNotFoundError", "OSError"]

@@ -79,25 +79,25 @@ def test_labels_in_words_may_be_missing():
     state = jax.jit(learner.init, static_argnums=1)(jax.random.key(0), 2)
     words, missing = np.where(Y > 0, "spam", "ham"), GAPS.mask
 
-    def played(*labels):
+    def outcome(*labels):
         chunks = [(X, y) for y in labels]
         return [state for state, _ in jaxmkl.stream(learner, state, chunks, gaps=True)][-1]
 
     numbers = np.where(missing, np.nan, np.sign(Y))
-    expected = played(numbers, np.full(40, np.nan))
+    expected = outcome(numbers, np.full(40, np.nan))
     for gap in (None, np.nan, pd.NA):
         given = words.astype(object)
         given[missing] = gap
-        assert_equal(played(given, np.full(40, gap, object)), expected)
+        assert_equal(outcome(given, np.full(40, gap, object)), expected)
     nothing = np.ma.masked_all(40, words.dtype)
-    assert_equal(played(np.ma.array(words, mask=missing), nothing), expected)
-    assert_equal(played(np.where(missing, None, Y > 0), np.full(40, None)), expected)
+    assert_equal(outcome(np.ma.array(words, mask=missing), nothing), expected)
+    assert_equal(outcome(np.where(missing, None, Y > 0), np.full(40, None)), expected)
     flags = pd.Series(np.where(missing, None, Y > 0), dtype="boolean")
-    assert_equal(played(flags, flags.mask(flags.notna())), expected)
+    assert_equal(outcome(flags, flags.mask(flags.notna())), expected)
     with pytest.raises(
         ValueError, match="chunk 2: labels: y must be of the classes 'ham', 'spam'; got 'eggs'"
     ):
-        played(given, given, np.full(40, "eggs"))
+        outcome(given, given, np.full(40, "eggs"))
     with pytest.raises(ValueError, match=r"two strings; got the values .*None"):
         jaxmkl.run(learner, state, X, np.where(missing, None, words))
 

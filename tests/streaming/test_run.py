@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from played import (
+from small_stream import (
     BLOCK,
     CLASSIFICATION,
     KERNELS,
@@ -319,16 +319,16 @@ def test_labels_that_are_not_there_are_predicted_and_not_learned(learner):
     gaps = [0, 3, 4, 5, 6, 7, 20]
     given = spoiled(y, np.nan, gaps)
     chunks = [(X[:8], given[:8]), (X[8:], given[8:])]
-    played = list(streaming.stream(learner, begin(learner), chunks, block_size=BLOCK, gaps=True))
-    state = played[-1][0]
+    outcome = list(streaming.stream(learner, begin(learner), chunks, block_size=BLOCK, gaps=True))
+    state = outcome[-1][0]
     scanned, outputs = jax.lax.scan(learner.step, begin(learner), (X, given))
     assert_close(state.models[0], scanned.models[0])
     assert int(state.invalid) == int(scanned.invalid) > 0
-    prediction = np.concatenate([records.prediction for _, records in played])
+    prediction = np.concatenate([records.prediction for _, records in outcome])
     np.testing.assert_allclose(prediction, outputs.prediction, rtol=1e-5, atol=1e-6)
     assert np.isfinite(prediction).all()
     known = np.delete(np.arange(len(y)), gaps)
-    assert set(np.flatnonzero(np.isfinite(np.concatenate([r.loss for _, r in played])))) == {
+    assert set(np.flatnonzero(np.isfinite(np.concatenate([r.loss for _, r in outcome])))) == {
         *known
     }
     with pytest.raises(ValueError, match="chunk 0: "):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from played import (
+from small_stream import (
     BLOCK,
     CLASSIFICATION,
     NUM_EXAMPLES,
@@ -48,7 +48,7 @@ def test_runs_in_turn_are_runs_side_by_side(traced, sizes, monkeypatch):
         options = {"block_size": BLOCK, "record": lambda output: (output, jnp.zeros((0, 2)))}
         return streaming.run_many(REGRESSION, keys, X, y, permute=False, **options)
 
-    def played():
+    def outcome():
         return jax.jit(lambda keys: runs(keys))(keys) if traced else runs(keys)
 
     def counted(learner, states, *rows, of=module.run_group, **options):
@@ -59,13 +59,13 @@ def test_runs_in_turn_are_runs_side_by_side(traced, sizes, monkeypatch):
         groups.append(jax.tree.leaves(parts)[0].shape[1])
         return of(function, parts)
 
-    together = played()
+    together = outcome()
     held = begin(), REGRESSION.encode(begin(), X[:BLOCK])
     size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(held))
     monkeypatch.setattr(module._spread, "CACHE", module._spread.Room(4 * size, True))
     monkeypatch.setattr(module, "run_group", counted)
     monkeypatch.setattr(jax.lax, "map", mapped)
-    for one, other in zip(jax.tree.leaves(together), jax.tree.leaves(played()), strict=True):
+    for one, other in zip(jax.tree.leaves(together), jax.tree.leaves(outcome()), strict=True):
         np.testing.assert_allclose(plain(one), plain(other), rtol=1e-4, atol=1e-5)
     assert groups == sizes
 
@@ -117,7 +117,7 @@ def test_states_are_made_in_the_dtype_of_the_data(given, x64, made):
 
 
 def chunked(cuts, learner=REGRESSION, X=None, y=None):
-    """What a stream yields when it is cut at these places."""
+    """The outputs of a stream that is cut at these places."""
     X, y = data()[0] if X is None else X, data()[1] if y is None else y
     edges = [0, *cuts, len(X)]
     chunks = ((X[a:b], y[a:b]) for a, b in itertools.pairwise(edges))

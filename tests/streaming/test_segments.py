@@ -126,7 +126,7 @@ def test_arrays_on_a_device_stay_there():
 
 @pytest.mark.slow
 def test_arrays_as_long_as_a_segment_are_cut_at_renewals():
-    """Those of JAX, which need not be padded, as those of NumPy."""
+    """JAX's arrays, which need not be padded, give the same as NumPy's."""
     learner, (X, y) = learned(), stream(64)
     start = learner.init(jax.random.key(0), 2)
     expected = jaxmkl.run(learner, start, X, y)
@@ -171,7 +171,7 @@ def test_runs_of_many_keys_compile_nothing_for_another_length_or_number(make, co
         return jaxmkl.run_many(learner, keys[S], X[:T], y[:T])
 
     assert compilations(lambda: run(520, 8)) > 0
-    # seven runs are played as eight, and six
+    # seven runs are padded to eight, and six
     for T, S in ((520, 8), (777, 8), (4999, 7), (600, 6)):
         assert compilations(lambda T=T, S=S: run(T, S)) == 0
 

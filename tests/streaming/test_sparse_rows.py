@@ -101,7 +101,7 @@ def test_columns_far_out():
 
 @pytest.mark.slow
 def test_run():
-    """Of a learner whose wrapper sees the inputs before they are encoded."""
+    """A learner whose wrapper sees the inputs before they are encoded."""
     inner = raker(KERNELS, num_features=4)
     learner = wrappers.scaled(inner, wrappers.RunningRanks(capacity=5))
     expected = run(data()[0], learner=learner)
@@ -243,7 +243,7 @@ def streamed(chunks, record=everything):
 
 
 def test_uneven_chunks():
-    """Of other lengths, with other numbers of entries, an empty one, and dense ones between."""
+    """Other lengths, other numbers of entries, an empty chunk, and dense ones between."""
     X, y = data()
     X = X.copy()
     X[4:9] = 0.0

@@ -1,4 +1,4 @@
-"""What columns become: each kind by hand, decided on the first rows, whatever the chunks."""
+"""Columns as inputs: each kind by hand, decided on the first rows, whatever the chunks."""
 
 import datetime
 import functools
@@ -27,7 +27,7 @@ def first(columns, size=1000, y=Y):
 
 
 def decided(cells, **options):
-    """What one column of text becomes: features by name, what was said, the value."""
+    """One column of text as inputs: features by name, the note, the value."""
     chunk = first({"a": cells}, y=np.arange(len(cells)) * 0.37)
     columns = Columns.decide(chunk, "y", **options)
     X, _ = columns.encode(chunk, columns.init())
@@ -298,7 +298,7 @@ def test_targets_that_the_first_rows_did_not_have():
 
 
 def test_classes_are_spelled_alike_in_every_chunk():
-    """Of 01 and 2A the first is a word, in a chunk of numbers alone, too."""
+    """Among 01 and 2A the first is a word, even in a chunk of numbers alone."""
     columns = Columns.decide(first({"a": [1, 2, 3, 4]}, y=["01", "2A", "02", "01"]), task=CLASSES)
     assert columns.classes == ("01", "02", "2A")
     assert_array_equal(columns.targets(first({"a": [1, 2]}, y=["02", "01"])), [1, 0])

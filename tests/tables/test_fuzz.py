@@ -1,7 +1,7 @@
 """Damaged files: read as polars, scikit-learn or NumPy read them, or refused with a reason.
 
 Each file is damaged at random (:mod:`tests.common.mutations`), by seeds that are the same in every
-run. The slow tests play a hundred of each; ``pytest -m endless`` plays 5,000 of each.
+run. The slow tests run a hundred of each; ``pytest -m endless`` runs 5,000 of each.
 """
 
 import bz2
@@ -97,7 +97,7 @@ NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|[-+]?[\d.]*,\d+|.*%"
 
 
 def check_numbers(data, frame):
-    """What was taken for a number in text is one by its letters, all of them ASCII."""
+    """Text that was taken for a number is one by its letters, all of them ASCII."""
     for kind in data.columns.kinds:
         if isinstance(kind, _kinds.Number) and frame[kind.name].dtype == pl.String:
             for cell in frame[kind.name]:
@@ -194,7 +194,7 @@ def looked_at(name, content, path):
     return True
 
 
-def play(name, number, path):
+def run_cases(name, number, path):
     """Look at so many damaged files, of which some are still good."""
     accepted, wrong = 0, {}
     for seed in range(number):
@@ -212,13 +212,13 @@ def test_damaged_tables(name, tmp_path):
     path = tmp_path / name
     path.write_bytes(CONTENTS[name])
     assert len(tables.read(path).X) == N
-    play(name, FEW, path)
+    run_cases(name, FEW, path)
 
 
 @pytest.mark.endless
 @pytest.mark.parametrize("name", [name for name in CONTENTS if name not in OF_POLARS])
 def test_thousands_of_damaged_tables(name, tmp_path):
-    play(name, MANY, tmp_path / name)
+    run_cases(name, MANY, tmp_path / name)
 
 
 ALONE = """

@@ -159,7 +159,7 @@ def looked_at(path, saved, is_bytes):
     return True
 
 
-def play(content, saved, seeds, path):
+def run_cases(content, saved, seeds, path):
     accepted, wrong = 0, {}
     for seed in seeds:
         path.write_bytes(damaged(content, seed))
@@ -174,7 +174,7 @@ def play(content, saved, seeds, path):
 @pytest.mark.slow
 @pytest.mark.parametrize("number", long([150], [150, 1500]))
 def test_damaged_models(number, saved, tmp_path):
-    play(saved[1], saved[0], range(number), tmp_path / "m")
+    run_cases(saved[1], saved[0], range(number), tmp_path / "m")
 
 
 # --- what would be huge, or run code -------------------------------------------------------------

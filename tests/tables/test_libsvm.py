@@ -35,10 +35,10 @@ def whole(table, size):
 
 
 @pytest.mark.parametrize("zero_based", [False, True])
-@pytest.mark.parametrize("packed", [False, True])
-def test_chunks_are_the_whole(zero_based, packed, tmp_path):
-    path = tmp_path / ("t.svm.gz" if packed else "t.svm")
-    with gzip.open(path, "wb") if packed else open(path, "wb") as file:
+@pytest.mark.parametrize("compressed", [False, True])
+def test_chunks_are_the_whole(zero_based, compressed, tmp_path):
+    path = tmp_path / ("t.svm.gz" if compressed else "t.svm")
+    with gzip.open(path, "wb") if compressed else open(path, "wb") as file:
         sklearn.datasets.dump_svmlight_file(X, Y, file, zero_based=zero_based, comment="rows")
     table = open_table(path)
     assert table.names == [str(i + (not zero_based)) for i in range(4)] + ["label"]
@@ -47,7 +47,7 @@ def test_chunks_are_the_whole(zero_based, packed, tmp_path):
     assert_array_equal(found, np.c_[X, Y])
     assert_array_equal(read(path, task="regression").X, X)
     # the writer begins with three lines of comments
-    text = gzip.decompress(path.read_bytes()) if packed else path.read_bytes()
+    text = gzip.decompress(path.read_bytes()) if compressed else path.read_bytes()
     first = next(i for i, line in enumerate(text.splitlines(), 1) if not line.startswith(b"#"))
     assert [chunk.numbers[0] for chunk in chunks] == [first, first + 40, first + 80, first + 120]
 

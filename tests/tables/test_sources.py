@@ -27,8 +27,8 @@ from jaxmkl.tables.source import joined
 N = 2500
 DRAWS = np.random.default_rng(0)
 FRAME = mixed_frame(DRAWS, N, "kind, or not", ["tree", 'a "bush"', "moss"])
-PACKED = {".gz": partial(gzip.compress, mtime=0), ".bz2": bz2.compress, ".xz": lzma.compress}
-PACKED[".zst"] = zstd("t").compress
+SHRUNK = {".gz": partial(gzip.compress, mtime=0), ".bz2": bz2.compress, ".xz": lzma.compress}
+SHRUNK[".zst"] = zstd("t").compress
 
 
 def text_of(frame, **options):
@@ -49,8 +49,8 @@ def contents():
         found[name] = file.getvalue()
     FRAME.write_ipc_stream(file := io.BytesIO())
     found["stream.arrow"] = file.getvalue()
-    packed = {f"t.csv{end}": pack(found["t.csv"]) for end, pack in PACKED.items()}
-    return found | packed | {"t.ndjson.gz": gzip.compress(found["t.ndjson"])}
+    compressed = {f"t.csv{end}": pack(found["t.csv"]) for end, pack in SHRUNK.items()}
+    return found | compressed | {"t.ndjson.gz": gzip.compress(found["t.ndjson"])}
 
 
 CONTENTS = contents()
@@ -144,7 +144,7 @@ BAD = [
     ("t.json", b'[{"a": 1}]', r"t\.json: is one JSON array; one object a line"),
     ("t.parquet", b"PAR1 and no more", r"t\.parquet: is a damaged Parquet file"),
     ("t.arrow", b"ARROW1 and no more", r"t\.arrow: is a damaged Arrow file"),
-    *((f"t.csv{end}", CONTENTS[f"t.csv{end}"][:-500], r"t\.csv.*is damaged: ") for end in PACKED),
+    *((f"t.csv{end}", CONTENTS[f"t.csv{end}"][:-500], r"t\.csv.*is damaged: ") for end in SHRUNK),
 ]  # fmt: skip
 
 

@@ -147,7 +147,7 @@ def test_models_are_linear_where_most_inputs_are_words(words, settings, banks):
 
 @pytest.mark.endless
 def test_categories_beside_a_number():
-    """What is learned of a number is not lost beside many categories."""
+    """Many categories do not lose what was learned about a number."""
     draws = np.random.default_rng(0)
     effects, kinds = draws.normal(size=200), draws.integers(200, size=3000)
     x = draws.normal(size=3000)

@@ -116,7 +116,7 @@ def test_an_update_rule_serves_features_and_supports_alike(bank):
 
 @pytest.mark.parametrize("bank", [models.FeatureModels, models.SupportModels])
 def test_rates_without_an_axis_of_their_own_are_refused(bank):
-    """Of two rates and two kernels each kernel would get a rate."""
+    """With two rates and two kernels each kernel would get a rate."""
     wanted = r"PlainSteps: coefficient of step must be .*num_rates.*got \(1, 2\)"
     with jax.numpy_rank_promotion("allow"), pytest.raises(ValueError, match=wanted):
         bank(jaxmkl.Gaussian([0.5, 2.0]), PlainSteps([0.1, 0.5]))

@@ -248,7 +248,7 @@ class Single(Good):
 
 @pytree.dataclass
 class ByBlocks(Good):
-    """What it learned in a block it knows at the block's end twice."""
+    """At the end of a block it has learned the block twice."""
 
     def close_own(self, state, codes):
         return state.replace(count=state.count + 0.01)
@@ -377,7 +377,7 @@ class Flat(jaxmkl.kernels.Kernel):
 
 @pytree.dataclass
 class Squares(jaxmkl.kernels.Kernel):
-    """Of Gram matrices alone."""
+    """Gram matrices alone."""
 
     num_kernels = 1
 

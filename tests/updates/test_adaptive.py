@@ -30,7 +30,7 @@ def data(num_outputs=1):
 
 
 @jax.jit
-def played(rule, Z, y, taken):
+def outcome(rule, Z, y, taken):
     """The state, and values (T, K, R, P), of a rule on features."""
 
     def one(state, example):
@@ -72,7 +72,7 @@ SLOPES = {
 def test_it_is_a_loop_in_numpy(name, loss, x64):
     transformation, move = IN_NUMPY[name]
     Z, y, taken = data()
-    state, values = played(updates.Optax(transformation, loss), Z, y, taken)
+    state, values = outcome(updates.Optax(transformation, loss), Z, y, taken)
     for p in range(P):
         theta, memory, expected = np.zeros(M), None, []
         for z, label, who in zip(Z[:, p], y[:, 0], taken[:, p], strict=True):
@@ -92,7 +92,7 @@ def test_what_takes_no_part_keeps_every_bit(transformation, x64):
     Z, y, taken = data()
     taken = taken.copy()
     half = T // 2
-    state, _ = played(rule, Z[:half], y[:half], taken[:half])
+    state, _ = outcome(rule, Z[:half], y[:half], taken[:half])
     _, aux = rule.predict(state, (), Z[half])
     here = jnp.asarray(True)
     who = jnp.array([[[True, False]]])
@@ -105,9 +105,9 @@ def test_what_takes_no_part_keeps_every_bit(transformation, x64):
 def test_each_output_is_a_model_of_its_own(x64):
     Z, y, taken = data(3)
     rule = updates.Optax(optax.adam(RATE))
-    _, together = played(rule, Z, y, taken)
+    _, together = outcome(rule, Z, y, taken)
     for k in range(3):
-        _, alone = played(rule, Z, y[:, [k]], taken)
+        _, alone = outcome(rule, Z, y[:, [k]], taken)
         np.testing.assert_allclose(together[:, k], alone[:, 0], rtol=1e-12)
 
 

@@ -275,7 +275,7 @@ def test_run_many_and_traced_runs(x64):
 
 @pytest.mark.slow
 def test_supports_find_room_in_a_run():
-    """Those of the examples that are due at its end too."""
+    """Also the supports of the examples that are due at its end."""
     X, y = data()
     store = models.supports.DenseSupport(8, tile=8, period=4)
     learner = jaxmkl.MKL(models.SupportModels(jaxmkl.Gaussian(1.0), updates.OGD(0.1), store))

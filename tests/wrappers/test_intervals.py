@@ -114,13 +114,13 @@ def test_labels_that_do_not_vary_yet_make_no_narrow_interval(level):
 @pytest.mark.parametrize("make", [least_squares, lambda: jaxmkl.raker(KERNELS, num_features=4)])
 def test_an_outlying_label_is_as_none(make):
     X, y = stream(60, 0.3)
-    learner, played = intervals(make()), []
+    learner, outcome = intervals(make()), []
     for bad in (np.nan, 1e12):
         y[40] = bad
         state, _ = scan(learner, begin(learner), X, y)
         assert int(state.invalid) == 1
-        played.append((state.radius, state.quantile, state.labels))
-    assert_equal(*played)
+        outcome.append((state.radius, state.quantile, state.labels))
+    assert_equal(*outcome)
 
 
 @pytest.mark.endless

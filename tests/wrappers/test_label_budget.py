@@ -142,7 +142,7 @@ def call(method, learner, *arguments):
     return getattr(learner, method)(*arguments)
 
 
-def played(learner, method, delay):
+def outcome(learner, method, delay):
     """A user's loop in which labels come ``delay`` rounds late; how many were asked for."""
     X, y = data()
     state = begin(learner, NUM_INPUTS)
@@ -172,7 +172,7 @@ def test_late_answers_do_not_overdraw(budgeted):
         learner = wrappers.label_budget(wrappers.scaled(bare, wrappers.RunningMoments()), 9)
     else:
         learner = wrappers.scaled(wrappers.label_budget(bare, 9), wrappers.RunningMoments())
-    asked, state = played(learner, "ask", delay=10)
+    asked, state = outcome(learner, "ask", delay=10)
     state = state if budgeted == "outside" else state.inner
     assert asked == 9
     counts = state.remaining, state.outstanding, state.overdrawn
@@ -201,7 +201,7 @@ def test_what_is_asked_for_is_outstanding_until_it_comes():
 def test_predict_counts_nothing(delay):
     """With answers at once a budget is hard all the same; late ones are learned, and told."""
     learner = wrappers.label_budget(small(), 9)
-    asked, state = played(learner, "predict", delay)
+    asked, state = outcome(learner, "predict", delay)
     assert asked == 9 + delay
     assert (int(state.remaining), int(state.overdrawn)) == (0, delay)
 

@@ -44,7 +44,7 @@ class Oracle:
         self.labels, self.X, self.standard = [], [], (np.zeros(inputs), np.ones(inputs))
 
     def says(self, x, f, variance):
-        """What describes the round, the scales and the weights."""
+        """The features of the round, the scales and the weights."""
         z = np.clip((x - self.standard[0]) * self.standard[1], -3, 3)
         angles = self.W @ z / np.sqrt(len(x))
         mean, deviation = (np.mean(self.labels), np.std(self.labels)) if self.labels else (0, 0)
@@ -247,7 +247,7 @@ def tables():
     "first", ["as it is", pytest.param("taken off", marks=pytest.mark.endless)]
 )
 def test_no_interval_is_narrow_by_chance(known, first):
-    """Of few labels, or of such as do not vary, with targets that are scaled around or inside."""
+    """With few labels, or constant ones, and targets that are scaled around or inside."""
     for around in (
         lambda inner: predictive(scaled_targets(inner)),
         lambda inner: scaled_targets(predictive(inner)),

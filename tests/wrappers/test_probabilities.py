@@ -105,7 +105,7 @@ def test_oracle(num_classes, passthrough, x64):
 
 @pytest.mark.slow
 def test_probabilities_are_kept_by_the_stream():
-    """Of all rounds said to be of probability p, a share p is positive."""
+    """Among all rounds of predicted probability p, a share p is positive."""
     rng = np.random.default_rng(1)
     X = rng.normal(size=(4000, 1)).astype(np.float32)
     y = rng.random(4000) < 1 / (1 + np.exp(-2 * X[:, 0]))

@@ -31,7 +31,7 @@ def standardized_by_prefix(X):
 
 
 def scaled_alone(scaler, state, X):
-    """What a scaler does by itself."""
+    """The outputs of a scaler by itself."""
 
     def body(state, x):
         z, change = scaler.predict(state, x)
@@ -85,11 +85,11 @@ def test_unusable_rows_leave_the_scaler_untouched(name):
     X[bad, bad % 3] = np.array([np.nan, np.inf, -np.inf, 1e25, np.nan, -1e30, np.nan])
     learner = wrappers.scaled(small(), SCALERS[name])
     state = learner.init(jax.random.key(0), NUM_INPUTS)
-    play = jax.jit(functools.partial(streaming.run, block_size=9))
-    end, outputs = play(learner, state, X, y)
+    run_it = jax.jit(functools.partial(streaming.run, block_size=9))
+    end, outputs = run_it(learner, state, X, y)
     others = X.copy()
     others[bad] = np.nan
-    assert_equal(end.scaler, play(learner, state, others, y)[0].scaler)
+    assert_equal(end.scaler, run_it(learner, state, others, y)[0].scaler)
     good = np.setdiff1d(np.arange(NUM_EXAMPLES), bad)
     scaler_end, Z = scaled_alone(SCALERS[name], state.scaler, X[good])
     # two programs, which may fuse a product with a sum or not

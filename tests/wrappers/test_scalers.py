@@ -226,7 +226,7 @@ def test_one_wild_row_is_healed(row):
 
 
 def test_sparse_columns_are_learned_and_healed():
-    """What comes first in a column of zeros is believed; if it was wild, not for ever."""
+    """The first value in a column of zeros counts; if it was wild, it is forgotten later."""
     rng = np.random.default_rng(0)
     X = sparse(rng, (2000, 2), 0.03).astype(np.float32)
     X[:100] = 0

@@ -1,4 +1,4 @@
-"""A small stream, and learners to play it."""
+"""A small stream, and learners to run over it."""
 
 import functools
 
