@@ -32,16 +32,12 @@ class Combination(NamedTuple):
 class Aggregate(abilities.NoMethods, abc.ABC):
     """The base of all aggregates: frozen pytree dataclasses with a state of their own."""
 
-    output: str = "value"
-    """"value", or for classifiers "vote", by signs."""
-    cost: str = "loss"
-    """"loss", or for classifiers "mistake"."""
     penalty: Number | None = None
     """λ of the penalty λ/2 |f_e|² that the loss of a model has on top where models are judged, so
     that the models must know their norms; None for none."""
     is_mean: bool = False
-    """Whether predictions are means of the values by the weights, "vote" apart: then a learner of
-    classes keeps the sign of those that are too small for their dtype (:func:`sign_kept`)."""
+    """Whether predictions are means of the values, or votes, by the weights: a learner of classes
+    keeps the sign of means that are too small for their dtype (:func:`sign_kept`)."""
     period: int | None = None
     """Rounds after which :meth:`close` changes the state; blocks divide it. None for never."""
 

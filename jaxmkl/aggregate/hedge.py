@@ -90,6 +90,8 @@ class _Weighing(Aggregate):
     """The base of aggregates whose state is the models' log-weights, discounted at a rate."""
 
     rate: Any
+    output: str
+    cost: str
 
     def init(self, num_models: int, dtype: DTypeLike) -> HedgeState:
         return HedgeState(jnp.zeros((num_models,), dtype))
@@ -121,6 +123,16 @@ class _Weighing(Aggregate):
         # a model with an infinite or undefined loss has weight 0
         log_weights = jnp.where(log_weights > FLOOR, log_weights, FLOOR)
         return HedgeState(log_weights - jax.lax.stop_gradient(jnp.max(log_weights)))
+
+
+@abilities.signs.register
+def _(aggregate: Uniform) -> set[str]:
+    return {aggregate.output} & {"vote"}
+
+
+@abilities.signs.register
+def _(aggregate: _Weighing) -> set[str]:
+    return {aggregate.output, aggregate.cost} & {"vote", "mistake"}
 
 
 @abilities.merged.register
