@@ -1,7 +1,7 @@
 """Types that annotations of several modules name."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
@@ -13,6 +13,14 @@ Number = float | jax.Array
 Numbers = float | Sequence[float] | Sequence[Sequence[float]] | np.ndarray | jax.Array
 #: Any pytree of arrays that is passed on as it is: the state or the code of another part.
 PyTree = Any
+#: The pytrees of one part: its state, the code of an example, what a prediction hands to the
+#: update, and the random numbers of a round.
+State = TypeVar("State")
+Code = TypeVar("Code")
+Aux = TypeVar("Aux")
+Noise = TypeVar("Noise")
+#: The state, the code or the noise of a part that has none.
+EMPTY: Any = ()
 #: Numbers from anywhere: arrays of NumPy or JAX, data frames, nested sequences.
 Data = npt.ArrayLike
 #: Arrays of NumPy or of JAX, as those that were given.

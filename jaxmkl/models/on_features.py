@@ -64,11 +64,11 @@ class FeatureAux(NamedTuple):
     """The results of the rules."""
 
 
-class OneByOne(NamedTuple):
+class BlocksOfOne(NamedTuple):
     """A rule on features that are not known before their round: it has blocks of one example."""
 
     rule: Rule
-    period = None
+    period: int | None = None
 
     @property
     def num_rates(self) -> int:
@@ -99,7 +99,7 @@ class OneByOne(NamedTuple):
 
 
 @pytree.dataclass
-class FeatureModels(Bank):
+class FeatureModels(Bank[FeatureModelsState, FeatureCode, FeatureAux]):
     """A bank of linear models on the features of kernels.
 
     There is a model for each rule, rate and kernel, in this order: rule by rule, rate by rate,
@@ -157,9 +157,9 @@ class FeatureModels(Bank):
         return common_period((self.features, *self._rules))
 
     @property
-    def _rules(self) -> tuple[Rule | OneByOne, ...]:
+    def _rules(self) -> tuple[Rule | BlocksOfOne, ...]:
         """The rules as the features of the map need them."""
-        return tuple(map(OneByOne, self.rules)) if self.features.sequential else self.rules
+        return tuple(map(BlocksOfOne, self.rules)) if self.features.sequential else self.rules
 
     def _each(self, state: FeatureModelsState, *others: tuple) -> Iterator[tuple]:
         """The rules, each with its state and with its item of the ``others``."""
@@ -224,7 +224,7 @@ def _(bank: FeatureModels, state: FeatureModelsState) -> jax.Array:
 
 
 @abilities.variances.register
-def _(rule: OneByOne, state: PyTree, round: jax.Array, aux: tuple) -> jax.Array:
+def _(rule: BlocksOfOne, state: PyTree, round: jax.Array, aux: tuple) -> jax.Array:
     codes, values, own = aux
     size = values.size // len(values)
     return variances_of(rule.rule, size, values.dtype, state, take(codes, 0), own)
@@ -241,7 +241,9 @@ def _(
 
 
 @abilities.merged.register
-def _(bank: FeatureModels, states: FeatureModelsState, start: PyTree | None) -> FeatureModelsState:
+def _(
+    bank: FeatureModels, states: FeatureModelsState, start: FeatureModelsState | None
+) -> FeatureModelsState:
     good = not bank.features.sequential
     wanted = "features that do not grow with the stream: they differ between shards"
     pytree.require(good, "merge", "features", bank.features, wanted)
@@ -261,7 +263,7 @@ def require_same(features: PyTree, *others: PyTree) -> None:
         pytree.require(good, "merge", "features", "different ones", wanted)
 
 
-def variances_of(rule: Rule | OneByOne, size: int, dtype: DTypeLike, *own: PyTree) -> jax.Array:
+def variances_of(rule: Rule | BlocksOfOne, size: int, dtype: DTypeLike, *own: PyTree) -> jax.Array:
     """Variances of a rule's models by its state, code and results; 0 if it does not know them."""
     if not abilities.can(abilities.variances, rule):
         return jnp.zeros((size,), dtype)

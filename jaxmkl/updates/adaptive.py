@@ -13,7 +13,7 @@ from jaxmkl._feedback import Feedback
 from jaxmkl._types import PyTree
 from jaxmkl.losses import loss_field
 from jaxmkl.optimizers import FromOptax
-from jaxmkl.updates.rule import WeightsRule, beside_weights
+from jaxmkl.updates.rule import WeightsAux, WeightsRule, beside_weights
 
 
 class OptaxState(NamedTuple):
@@ -30,7 +30,7 @@ def _taken(value: object) -> Any:
 
 
 @pytree.dataclass
-class Optax(WeightsRule):
+class Optax(WeightsRule[OptaxState]):
     """Gradient descent on features by an optimiser of optax, for each model apart.
 
         g = L'(f, y) z(x),    (u, s) <- transformation.update(g, s, θ),    θ <- θ + u
@@ -85,7 +85,7 @@ class Optax(WeightsRule):
         return OptaxState(weights, jax.tree.map(typed, optimizer))
 
     def update(
-        self, state: OptaxState, code: PyTree, aux: PyTree, feedback: Feedback
+        self, state: OptaxState, code: tuple, aux: WeightsAux, feedback: Feedback
     ) -> OptaxState:
         z, values = aux
         slopes = jax.vmap(self.loss.slope)(values, jnp.atleast_1d(feedback.y))
