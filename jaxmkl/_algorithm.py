@@ -8,7 +8,7 @@ algorithm its mathematics, by the same verbs: ``init_own``, ``encode_own``, ``pr
 
 import abc
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -39,6 +39,8 @@ OVERFLOWN = 1e-9
 bounded by 1e-6 of it, and coefficients may be small."""
 ROUNDED = 4.0
 """A model's value this many times as large as its steps can make it is no sum of such steps."""
+
+AnyState = TypeVar("AnyState")
 
 
 @pytree.dataclass
@@ -75,7 +77,7 @@ class State:
     dtype: str = pytree.static()
     """Name of the floating dtype."""
 
-    def replace(self: Any, **fields: Any) -> PyTree:
+    def replace(self: AnyState, **fields: Any) -> AnyState:
         """The state with some fields replaced."""
         for name in fields.keys() - vars(self).keys():
             raise TypeError(f"{type(self).__name__} has no field {name!r}")
@@ -93,7 +95,12 @@ class Code(NamedTuple):
     """Whether x can be learned from."""
 
 
-class Algorithm(HasLoss, Learner):
+OwnState = TypeVar("OwnState", bound=State)
+OwnCode = TypeVar("OwnCode")
+OwnAux = TypeVar("OwnAux")
+
+
+class Algorithm(HasLoss, Learner[OwnState, Code, tuple], Generic[OwnState, OwnCode, OwnAux]):
     """The frame: base of all algorithms, frozen pytree dataclasses with a field ``query``.
 
     They define :meth:`init_own`, :meth:`encode_own`, :meth:`predict_own` and :meth:`update_own`,
@@ -118,7 +125,7 @@ class Algorithm(HasLoss, Learner):
     @abc.abstractmethod
     def init_own(
         self, frame: dict[str, Any], key: Array, num_inputs: int, dtype: DTypeLike
-    ) -> State:
+    ) -> OwnState:
         """The state before the first round: a :class:`State` of ``**frame`` and further fields.
 
         Args:
@@ -132,7 +139,7 @@ class Algorithm(HasLoss, Learner):
         return usable_rows(X)
 
     @abc.abstractmethod
-    def encode_own(self, state: PyTree, X: Array, keys: Array) -> PyTree:
+    def encode_own(self, state: OwnState, X: Array, keys: Array) -> OwnCode:
         """Codes of the rows of ``X`` (B, D), with leading axis B: what needs no label.
 
         Args:
@@ -142,11 +149,13 @@ class Algorithm(HasLoss, Learner):
         """
 
     @abc.abstractmethod
-    def predict_own(self, state: PyTree, code: PyTree) -> tuple[Forecast, PyTree]:
+    def predict_own(self, state: OwnState, code: OwnCode) -> tuple[Forecast, OwnAux]:
         """The prediction for one code, and the results that :meth:`update_own` uses again."""
 
     @abc.abstractmethod
-    def update_own(self, state: PyTree, code: PyTree, aux: PyTree, feedback: Feedback) -> PyTree:
+    def update_own(
+        self, state: OwnState, code: OwnCode, aux: OwnAux, feedback: Feedback
+    ) -> OwnState:
         """The next state; the frame takes care of key, counters and the query's state.
 
         Args:
@@ -157,7 +166,7 @@ class Algorithm(HasLoss, Learner):
             (``seen``), and whether there is a round (``present``; otherwise no bit may change).
         """
 
-    def close_own(self, state: PyTree, codes: PyTree) -> PyTree:
+    def close_own(self, state: OwnState, codes: OwnCode) -> OwnState:
         """The state after a block with these codes; rounds below ``state.round`` are over."""
         return state
 
@@ -168,7 +177,7 @@ class Algorithm(HasLoss, Learner):
 
     # The rest is final.
 
-    def init(self, key: Array, num_inputs: int, dtype: DTypeLike | None = None) -> PyTree:
+    def init(self, key: Array, num_inputs: int, dtype: DTypeLike | None = None) -> OwnState:
         require_key(self, key)
         num_inputs = pytree.as_count(self, "num_inputs", num_inputs)
         dtype = floating_dtype(self, dtype)
@@ -179,7 +188,7 @@ class Algorithm(HasLoss, Learner):
             kernel.require_inputs(num_inputs - self.leading_columns)
         return _start(self, key, num_inputs=num_inputs, dtype=dtype)
 
-    def encode(self, state: PyTree, X: Array, given: Array | None = None) -> Code:
+    def encode(self, state: OwnState, X: Array, given: Array | None = None) -> Code:
         given, usable = X if given is None else given, self.usable(X)
         X = jnp.where(usable[:, None], X, 0.0)
         fold_in = jax.vmap(jax.random.fold_in, in_axes=(None, 0))
@@ -246,7 +255,7 @@ class Algorithm(HasLoss, Learner):
         kernels = kernels_in(self)
         return bool(kernels) and all(all(kernel.unit) for kernel in kernels)
 
-    def predict_code(self, state: PyTree, code: Code) -> tuple[Prediction, PyTree]:
+    def predict_code(self, state: OwnState, code: Code) -> tuple[Prediction, tuple]:
         predicted = self.predict_own(state, code.own)
         two = isinstance(predicted, tuple) and len(predicted) == 2
         wanted = "two: a jaxmkl.query.Forecast, as Forecast.of_one(value), and what is used again"
@@ -262,8 +271,8 @@ class Algorithm(HasLoss, Learner):
         return Prediction(value, query, score, variance, own), (forecast, aux)
 
     def update_code(
-        self, state: PyTree, code: Code, aux: tuple, y: Array, asked: Array, present: Array
-    ) -> tuple[PyTree, Array]:
+        self, state: OwnState, code: Code, aux: tuple, y: Array, asked: Array, present: Array
+    ) -> tuple[OwnState, Array]:
         forecast, own = aux
         seen, magnitudes = present & code.usable, state.magnitudes
         # what is too large to be believed is refused like NaN; classes are all believed
@@ -289,7 +298,7 @@ class Algorithm(HasLoss, Learner):
         )
         return after, learns
 
-    def close(self, state: PyTree, codes: Code) -> PyTree:
+    def close(self, state: OwnState, codes: Code) -> OwnState:
         return self.close_own(state, codes.own)
 
 

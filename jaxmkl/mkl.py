@@ -134,7 +134,7 @@ class MKLAux(NamedTuple):
 
 
 @pytree.dataclass
-class MKL(Algorithm):
+class MKL(Algorithm[MKLState, MKLCode, MKLAux]):
     """Multiple kernel learning, composed of its parts.
 
     Args:
