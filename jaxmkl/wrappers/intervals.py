@@ -38,7 +38,7 @@ class IntervalsInfo(NamedTuple):
 
 
 @pytree.dataclass
-class Intervals(OnBlocks):
+class Intervals(OnBlocks[IntervalsState, PyTree, tuple]):
     """A learner whose predictions come with intervals; made by :func:`intervals`."""
 
     learner: Learner = pytree.part(Learner, "a learner, as jaxmkl.raker()")

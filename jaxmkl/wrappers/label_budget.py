@@ -39,7 +39,7 @@ class LabelBudgetState(WrapperState):
 
 
 @pytree.dataclass
-class LabelBudget(OnBlocks):
+class LabelBudget(OnBlocks[LabelBudgetState, PyTree, PyTree]):
     """A learner that asks for a limited number of labels; made by :func:`label_budget`."""
 
     learner: Learner = pytree.part(Learner, "a learner, as jaxmkl.raker()")

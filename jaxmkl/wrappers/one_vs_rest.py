@@ -45,7 +45,7 @@ class OneVsRestState:
 
 
 @pytree.dataclass
-class OneVsRest(Wrapper):
+class OneVsRest(Wrapper[OneVsRestState, PyTree, PyTree]):
     """One learner for each class, side by side; made by :func:`one_vs_rest`."""
 
     learner: Learner = pytree.part(Learner, "a classifier, as jaxmkl.spa()")

@@ -7,7 +7,7 @@ used.
 """
 
 import abc
-from typing import NamedTuple
+from typing import Generic, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,23 +21,23 @@ from jaxmkl._blocks import count_on
 from jaxmkl._checks import require_key, usable_rows
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl._moments import Moments
-from jaxmkl._types import Number, PyTree
+from jaxmkl._types import Aux, Number, PyTree, State
 from jaxmkl.wrappers.wrapper import OnBlocks, WrapperState
 
 
-class Scaler(abc.ABC):
+class Scaler(abc.ABC, Generic[State, Aux]):
     """Base of online scalers: frozen pytree dataclasses that define these methods."""
 
     @abc.abstractmethod
-    def init(self, key: Array, num_inputs: int, dtype: DTypeLike) -> PyTree:
+    def init(self, key: Array, num_inputs: int, dtype: DTypeLike) -> State:
         """The state before the first example."""
 
     @abc.abstractmethod
-    def predict(self, state: PyTree, x: Array) -> tuple[Array, PyTree]:
+    def predict(self, state: State, x: Array) -> tuple[Array, Aux]:
         """The scaled ``x`` (D,), and the change that it makes to the state."""
 
     @abc.abstractmethod
-    def update(self, state: PyTree, aux: PyTree, seen: Array) -> PyTree:
+    def update(self, state: State, aux: Aux, seen: Array) -> State:
         """The state after the change ``aux``; unchanged unless ``seen``."""
 
 
@@ -67,7 +67,7 @@ class RunningMomentsState(NamedTuple):
 
 
 @pytree.dataclass
-class RunningMoments(Scaler):
+class RunningMoments(Scaler[RunningMomentsState, RunningMomentsState]):
     """Mean 0 and variance 1 by running moments (Welford, 1962), the present example included.
 
         x <- x within m ± clip sqrt(v)                                                  (1)
@@ -148,7 +148,7 @@ class RunningRanksState(NamedTuple):
 
 
 @pytree.dataclass
-class RunningRanks(Scaler):
+class RunningRanks(Scaler[RunningRanksState, tuple[Array, Array]]):
     """Ranks on a normal scale, by a sketch of each column's quantiles.
 
     If L values are below x and Q equal to it in a uniform sample of n <= C earlier inputs
@@ -250,7 +250,7 @@ class ScaledCode(NamedTuple):
 
 
 @pytree.dataclass
-class ScaledInputs(OnBlocks):
+class ScaledInputs(OnBlocks[ScaledInputsState, ScaledCode, PyTree]):
     """A learner whose inputs are scaled online; made by :func:`scaled`."""
 
     learner: Learner = pytree.part(Learner, "a learner, as jaxmkl.raker()")

@@ -37,7 +37,7 @@ class ScaledTargetsState(WrapperState):
 
 
 @pytree.dataclass
-class ScaledTargets(OnBlocks):
+class ScaledTargets(OnBlocks[ScaledTargetsState, PyTree, tuple]):
     """A learner whose targets are scaled online; made by :func:`scaled_targets`."""
 
     learner: Learner = pytree.part(Learner, "a learner, as jaxmkl.raker()")
