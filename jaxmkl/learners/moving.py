@@ -10,7 +10,7 @@ from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl import abilities
-from jaxmkl._algorithm import Algorithm, State
+from jaxmkl._algorithm import Algorithm, OwnAux, OwnCode, OwnState, State
 from jaxmkl._feedback import Feedback
 from jaxmkl._types import Number, PyTree
 from jaxmkl.kernels import KernelSpace
@@ -50,7 +50,7 @@ class MovingInfo(NamedTuple):
 
 
 @pytree.dataclass
-class MovingKernel(Algorithm):
+class MovingKernel(Algorithm[OwnState, OwnCode, OwnAux]):
     """Base of learners with basis functions in ``state.rows`` and a kernel that moves.
 
     Args:
