@@ -26,6 +26,7 @@ from jaxmkl._learner import Learner, Output, Prediction
 from jaxmkl._magnitudes import Magnitudes
 from jaxmkl._programs import Kept
 from jaxmkl._types import PyTree
+from jaxmkl._types import State as AnyState
 from jaxmkl.kernels.kernel import kernels_in
 from jaxmkl.losses import HasLoss
 from jaxmkl.query import Forecast, Query
@@ -39,8 +40,6 @@ OVERFLOWN = 1e-9
 bounded by 1e-6 of it, and coefficients may be small."""
 ROUNDED = 4.0
 """A model's value this many times as large as its steps can make it is no sum of such steps."""
-
-AnyState = TypeVar("AnyState")
 
 
 @pytree.dataclass
@@ -68,7 +67,7 @@ class State:
     Not seen are values below these bounds, however wrong they are, and finite values of a
     classifier's models whose kernels have other k(x, x) than 1, as polynomials and linear kernels:
     a bound of theirs would take the largest k(x, x) of the supports of each model."""
-    magnitudes: PyTree
+    magnitudes: Magnitudes | tuple[()]
     """Magnitudes of the labels so far, by which the next one is judged; () for classes."""
     query: PyTree
     """State of the query."""
@@ -200,8 +199,8 @@ class Algorithm(HasLoss, Learner[OwnState, Code, tuple], Generic[OwnState, OwnCo
         return jax.vmap(self.query.noise)(jax.vmap(jax.random.fold_in)(keys, fingerprints(X)))
 
     def _queried(
-        self, query: PyTree, forecast: Forecast, learns: Array, counted: Array, y: Array
-    ) -> PyTree:
+        self, query: AnyState, forecast: Forecast, learns: Array, counted: Array, y: Array
+    ) -> AnyState:
         """The query's state after an example; ``y`` is 0 where it is not learned."""
         return optax.tree.where(counted, self.query.update(query, forecast, learns, y), query)
 
@@ -314,25 +313,25 @@ def _start(learner: Algorithm, key: Array, *, num_inputs: int, dtype: np.dtype) 
 
 
 @abilities.awaiting.register
-def _(learner: Algorithm, state: PyTree, query: Array) -> PyTree:
+def _(learner: Algorithm, state: State, query: Array) -> State:
     return state.replace(query=learner.query.await_label(state.query, query))
 
 
 @abilities.receiving.register
-def _(learner: Algorithm, state: PyTree, asked: Array) -> PyTree:
+def _(learner: Algorithm, state: State, asked: Array) -> State:
     return state
 
 
 @abilities.diverged_unless.register
-def _(learner: Algorithm, before: PyTree, after: PyTree, sound: Array) -> PyTree:
+def _(learner: Algorithm, before: State, after: State, sound: Array) -> State:
     all_of_them = before.nonfinite + (after.round - before.round)
     return after.replace(nonfinite=jnp.where(sound, after.nonfinite, all_of_them))
 
 
 @abilities.advance_unjudged.register
 def _(
-    learner: Algorithm, state: PyTree, code: Code, y: Array, present: ArrayLike = True
-) -> tuple[PyTree, PyTree]:
+    learner: Algorithm, state: State, code: Code, y: Array, present: ArrayLike = True
+) -> tuple[State, tuple]:
     """Besides the loss, ``nonfinite`` is left for later."""
     y, present = learner._label(state, y), jnp.asarray(present)
     prediction, aux = learner.predict_code(state, code)
@@ -344,7 +343,7 @@ def _(
 
 
 @abilities.judge.register
-def _(learner: Algorithm, state: PyTree, left: PyTree, y: Array) -> tuple[PyTree, Output]:
+def _(learner: Algorithm, state: State, left: tuple, y: Array) -> tuple[State, Output]:
     outputs, values, learns, since = left
     state, outputs = abilities.judge.dispatch(Learner)(learner, state, outputs, y)
     read = jax.vmap(lambda y: learner._label(state, y))(y)

@@ -357,14 +357,14 @@ def require_learner(owner: object, learner: Any) -> None:
 
 @abilities.advance_unjudged.register
 def _(
-    learner: Learner, state: PyTree, code: PyTree, y: Array, present: ArrayLike = True
-) -> tuple[PyTree, PyTree]:
+    learner: Learner, state: State, code: PyTree, y: Array, present: ArrayLike = True
+) -> tuple[State, Output]:
     after, output = learner.advance(state, code, y, present)
     return after, output._replace(loss=None)  # type: ignore[arg-type]
 
 
 @abilities.judge.register
-def _(learner: Learner, state: PyTree, left: PyTree, y: Array) -> tuple[PyTree, Output]:
+def _(learner: Learner, state: State, left: Output, y: Array) -> tuple[State, Output]:
     def one(value: Array, y: Array) -> Array:
         return learner._loss(value, learner._label(state, y))
 

@@ -20,7 +20,7 @@ from jaxmkl._checks import refuse_unless
 from jaxmkl._devices import on_accelerator
 from jaxmkl._learner import Learner, require_learner
 from jaxmkl._programs import LARGE, Kept
-from jaxmkl._types import Inputs, Labels, PyTree
+from jaxmkl._types import Inputs, Labels, PyTree, State
 from jaxmkl.streaming import _spread
 from jaxmkl.streaming._engine import (
     Plan,
@@ -84,7 +84,7 @@ _permuted, _permuted_on_host = Kept(_permutations), Kept(_permutations, on_host=
 
 
 def run_many(
-    learner: Learner,
+    learner: Learner[State, Any, Any],
     keys: jax.Array,
     X: Inputs,
     y: Labels,
@@ -94,7 +94,7 @@ def run_many(
     record: Record = without_info,
     delay: int = 0,
     mesh: Mesh | None = None,
-) -> tuple[PyTree, PyTree]:
+) -> tuple[State, PyTree]:
     """Run a learner over a stream once for each key, in one call.
 
     As many runs advance side by side as the device's memory, or a CPU's cache, has room for.
@@ -222,7 +222,7 @@ _begin = Kept(_begun, on_host=True)
 
 def run_fleet(
     learner: Learner,
-    states: PyTree,
+    states: State,
     X: Inputs,
     y: Labels,
     *,
@@ -231,7 +231,7 @@ def run_fleet(
     record: Record = without_info,
     delay: int = 0,
     mesh: Mesh | None = None,
-) -> tuple[PyTree, PyTree]:
+) -> tuple[State, PyTree]:
     """Run many small learners, each over a stream of its own, side by side.
 
     With one learner for each customer, sensor or machine, M states of the same learner advance
