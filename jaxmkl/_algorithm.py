@@ -25,7 +25,7 @@ from jaxmkl._feedback import Feedback
 from jaxmkl._learner import Learner, Output, Prediction
 from jaxmkl._magnitudes import Magnitudes
 from jaxmkl._programs import Kept
-from jaxmkl._types import PyTree
+from jaxmkl._types import Aux, Code, PyTree
 from jaxmkl._types import State as AnyState
 from jaxmkl.kernels.kernel import kernels_in
 from jaxmkl.losses import HasLoss
@@ -83,7 +83,7 @@ class State:
         return pytree.from_fields(type(self), vars(self) | fields)
 
 
-class Code(NamedTuple):
+class FrameCode(NamedTuple):
     """One example."""
 
     own: PyTree
@@ -95,11 +95,9 @@ class Code(NamedTuple):
 
 
 OwnState = TypeVar("OwnState", bound=State)
-OwnCode = TypeVar("OwnCode")
-OwnAux = TypeVar("OwnAux")
 
 
-class Algorithm(HasLoss, Learner[OwnState, Code, tuple], Generic[OwnState, OwnCode, OwnAux]):
+class Algorithm(HasLoss, Learner[OwnState, FrameCode, tuple], Generic[OwnState, Code, Aux]):
     """The frame: base of all algorithms, frozen pytree dataclasses with a field ``query``.
 
     They define :meth:`init_own`, :meth:`encode_own`, :meth:`predict_own` and :meth:`update_own`,
@@ -138,7 +136,7 @@ class Algorithm(HasLoss, Learner[OwnState, Code, tuple], Generic[OwnState, OwnCo
         return usable_rows(X)
 
     @abc.abstractmethod
-    def encode_own(self, state: OwnState, X: Array, keys: Array) -> OwnCode:
+    def encode_own(self, state: OwnState, X: Array, keys: Array) -> Code:
         """Codes of the rows of ``X`` (B, D), with leading axis B: what needs no label.
 
         Args:
@@ -148,13 +146,11 @@ class Algorithm(HasLoss, Learner[OwnState, Code, tuple], Generic[OwnState, OwnCo
         """
 
     @abc.abstractmethod
-    def predict_own(self, state: OwnState, code: OwnCode) -> tuple[Forecast, OwnAux]:
+    def predict_own(self, state: OwnState, code: Code) -> tuple[Forecast, Aux]:
         """The prediction for one code, and the results that :meth:`update_own` uses again."""
 
     @abc.abstractmethod
-    def update_own(
-        self, state: OwnState, code: OwnCode, aux: OwnAux, feedback: Feedback
-    ) -> OwnState:
+    def update_own(self, state: OwnState, code: Code, aux: Aux, feedback: Feedback) -> OwnState:
         """The next state; the frame takes care of key, counters and the query's state.
 
         Args:
@@ -165,7 +161,7 @@ class Algorithm(HasLoss, Learner[OwnState, Code, tuple], Generic[OwnState, OwnCo
             (``seen``), and whether there is a round (``present``; otherwise no bit may change).
         """
 
-    def close_own(self, state: OwnState, codes: OwnCode) -> OwnState:
+    def close_own(self, state: OwnState, codes: Code) -> OwnState:
         """The state after a block with these codes; rounds below ``state.round`` are over."""
         return state
 
@@ -187,12 +183,12 @@ class Algorithm(HasLoss, Learner[OwnState, Code, tuple], Generic[OwnState, OwnCo
             kernel.require_inputs(num_inputs - self.leading_columns)
         return _start(self, key, num_inputs=num_inputs, dtype=dtype)
 
-    def encode(self, state: OwnState, X: Array, given: Array | None = None) -> Code:
+    def encode(self, state: OwnState, X: Array, given: Array | None = None) -> FrameCode:
         given, usable = X if given is None else given, self.usable(X)
         X = jnp.where(usable[:, None], X, 0.0)
         fold_in = jax.vmap(jax.random.fold_in, in_axes=(None, 0))
         keys = fold_in(state.key, rounds_of(state.round, len(X)))
-        return Code(self.encode_own(state, X, keys), self._noise(given, keys), usable)
+        return FrameCode(self.encode_own(state, X, keys), self._noise(given, keys), usable)
 
     def _noise(self, X: Array, keys: Array) -> PyTree:
         """The query's random numbers for examples ``X`` (B, D), from the keys of their rounds."""
@@ -254,7 +250,7 @@ class Algorithm(HasLoss, Learner[OwnState, Code, tuple], Generic[OwnState, OwnCo
         kernels = kernels_in(self)
         return bool(kernels) and all(all(kernel.unit) for kernel in kernels)
 
-    def predict_code(self, state: OwnState, code: Code) -> tuple[Prediction, tuple]:
+    def predict_code(self, state: OwnState, code: FrameCode) -> tuple[Prediction, tuple]:
         predicted = self.predict_own(state, code.own)
         two = isinstance(predicted, tuple) and len(predicted) == 2
         wanted = "two: a jaxmkl.query.Forecast, as Forecast.of_one(value), and what is used again"
@@ -270,7 +266,7 @@ class Algorithm(HasLoss, Learner[OwnState, Code, tuple], Generic[OwnState, OwnCo
         return Prediction(value, query, score, variance, own), (forecast, aux)
 
     def update_code(
-        self, state: OwnState, code: Code, aux: tuple, y: Array, asked: Array, present: Array
+        self, state: OwnState, code: FrameCode, aux: tuple, y: Array, asked: Array, present: Array
     ) -> tuple[OwnState, Array]:
         forecast, own = aux
         seen, magnitudes = present & code.usable, state.magnitudes
@@ -297,7 +293,7 @@ class Algorithm(HasLoss, Learner[OwnState, Code, tuple], Generic[OwnState, OwnCo
         )
         return after, learns
 
-    def close(self, state: OwnState, codes: Code) -> OwnState:
+    def close(self, state: OwnState, codes: FrameCode) -> OwnState:
         return self.close_own(state, codes.own)
 
 
@@ -330,7 +326,7 @@ def _(learner: Algorithm, before: State, after: State, sound: Array) -> State:
 
 @abilities.advance_unjudged.register
 def _(
-    learner: Algorithm, state: State, code: Code, y: Array, present: ArrayLike = True
+    learner: Algorithm, state: State, code: FrameCode, y: Array, present: ArrayLike = True
 ) -> tuple[State, tuple]:
     """Besides the loss, ``nonfinite`` is left for later."""
     y, present = learner._label(state, y), jnp.asarray(present)

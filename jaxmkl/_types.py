@@ -13,8 +13,7 @@ Number = float | jax.Array
 Numbers = float | Sequence[float] | Sequence[Sequence[float]] | np.ndarray | jax.Array
 #: Any pytree of arrays that is passed on as it is: the state or the code of another part.
 PyTree = Any
-#: The pytrees of one part: its state, the code of an example, what a prediction hands to the
-#: update, and the random numbers of a round.
+#: The state, the codes, what a prediction hands to the update, and the noise of one part.
 State = TypeVar("State")
 Code = TypeVar("Code")
 Aux = TypeVar("Aux")

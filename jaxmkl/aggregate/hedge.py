@@ -126,13 +126,8 @@ class _Weighing(Aggregate[HedgeState, Combination, Noise]):
 
 
 @abilities.signs.register
-def _(aggregate: Uniform) -> set[str]:
-    return {aggregate.output} & {"vote"}
-
-
-@abilities.signs.register
-def _(aggregate: _Weighing) -> set[str]:
-    return {aggregate.output, aggregate.cost} & {"vote", "mistake"}
+def _(aggregate: Uniform | _Weighing) -> set[str]:
+    return {aggregate.output, getattr(aggregate, "cost", "loss")} & {"vote", "mistake"}
 
 
 @abilities.merged.register

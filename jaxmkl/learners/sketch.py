@@ -173,9 +173,7 @@ class HypothesisSketch(MovingKernel[HypothesisSketchState, tuple, tuple]):
             number=state.number + (changed & ~full).astype(jnp.int32),
         )
 
-    def _projection(
-        self, state: HypothesisSketchState, x: jax.Array, drawn: jax.Array
-    ) -> tuple[jax.Array, jax.Array]:
+    def _projection(self, state: MovingState, x: jax.Array, drawn: jax.Array) -> tuple:
         """α (s,) of k(x, ·) on the drawn ones, and the share of |k(x, ·)|² that is left over."""
         s, rows = len(drawn), state.rows[drawn]
         both = jnp.concatenate([rows, x[None]])

@@ -61,7 +61,7 @@ class Bank(abilities.NoMethods, abc.ABC, Generic[State, Code, Aux]):
     @property
     def random(self) -> bool:
         """Whether steps are random, so that learning needs uniform numbers."""
-        return False
+        return any(rule.random for rule in self.all_rules)
 
     @abc.abstractmethod
     def init(

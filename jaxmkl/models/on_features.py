@@ -68,11 +68,8 @@ class BlocksOfOne(NamedTuple):
     """A rule on features that are not known before their round: it has blocks of one example."""
 
     rule: Rule
+    num_rates: int
     period: int | None = None
-
-    @property
-    def num_rates(self) -> int:
-        return self.rule.num_rates
 
     def encode(self, state: PyTree, round: jax.Array, Z: jax.Array) -> jax.Array:
         """The rounds (B,) of the examples, as features are unknown."""
@@ -148,10 +145,6 @@ class FeatureModels(Bank[FeatureModelsState, FeatureCode, FeatureAux]):
         return self.rules
 
     @property
-    def random(self) -> bool:
-        return any(rule.random for rule in self.rules)
-
-    @property
     def period(self) -> int | None:  # type: ignore[override]
         """The common period of the map and, unless the map is sequential, of the rules."""
         return common_period((self.features, *self._rules))
@@ -159,7 +152,9 @@ class FeatureModels(Bank[FeatureModelsState, FeatureCode, FeatureAux]):
     @property
     def _rules(self) -> tuple[Rule | BlocksOfOne, ...]:
         """The rules as the features of the map need them."""
-        return tuple(map(BlocksOfOne, self.rules)) if self.features.sequential else self.rules
+        if not self.features.sequential:
+            return self.rules
+        return tuple(BlocksOfOne(rule, rule.num_rates) for rule in self.rules)
 
     def _each(self, state: FeatureModelsState, *others: tuple) -> Iterator[tuple]:
         """The rules, each with its state and with its item of the ``others``."""
@@ -249,8 +244,7 @@ def _(
     pytree.require(good, "merge", "features", bank.features, wanted)
     began = (None,) * len(bank.rules) if start is None else start.rules
     require_same(*(own.features for own in (states, start) if own is not None))
-    each = zip(bank.rules, states.rules, began, strict=True)
-    rules = tuple(abilities.merged(*of_rule) for of_rule in each)
+    rules = tuple(map(abilities.merged, bank.rules, states.rules, began))
     return FeatureModelsState(shard(states.features, 0), rules)
 
 

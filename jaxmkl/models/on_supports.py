@@ -61,10 +61,6 @@ class SupportModels(Bank[PyTree, tuple, tuple]):
         return (self.rule,)
 
     @property
-    def random(self) -> bool:
-        return self.rule.random
-
-    @property
     def small_values(self) -> bool:  # type: ignore[override]
         """Those of kernels exp(-u) far from all supports."""
         return any(self.kernels.exponential)

@@ -13,7 +13,7 @@ from jaxmkl._feedback import Feedback
 from jaxmkl._types import PyTree
 from jaxmkl.losses import loss_field
 from jaxmkl.optimizers import FromOptax
-from jaxmkl.updates.rule import WeightsAux, WeightsRule, beside_weights
+from jaxmkl.updates.rule import WeightsRule, beside_weights
 
 
 class OptaxState(NamedTuple):
@@ -84,9 +84,7 @@ class Optax(WeightsRule[OptaxState]):
         optimizer = _for_each(self.transformation.init)(weights)
         return OptaxState(weights, jax.tree.map(typed, optimizer))
 
-    def update(
-        self, state: OptaxState, code: tuple, aux: WeightsAux, feedback: Feedback
-    ) -> OptaxState:
+    def update(self, state: OptaxState, code: tuple, aux: tuple, feedback: Feedback) -> OptaxState:
         z, values = aux
         slopes = jax.vmap(self.loss.slope)(values, jnp.atleast_1d(feedback.y))
         gradient = beside_weights(slopes) * z[:, None, None]

@@ -32,7 +32,7 @@ from jaxmkl._checks import warn_outside
 from jaxmkl._feedback import Feedback
 from jaxmkl._types import Number, Numbers
 from jaxmkl.losses import Hinge, Loss, loss_field
-from jaxmkl.updates.rule import WeightsAux, WeightsRule, beside_weights
+from jaxmkl.updates.rule import WeightsRule, beside_weights
 
 _HINGE = Hinge()
 
@@ -93,7 +93,7 @@ class Update(WeightsRule[FirstOrderState]):
         return FirstOrderState(jnp.zeros(shape, dtype))
 
     def update(
-        self, state: FirstOrderState, code: tuple, aux: WeightsAux, feedback: Feedback
+        self, state: FirstOrderState, code: tuple, aux: tuple, feedback: Feedback
     ) -> FirstOrderState:
         (z, values), y = aux, jnp.atleast_1d(feedback.y)
         step = jax.vmap(self.step, in_axes=(0, 0, None))(values, y, feedback.norm)

@@ -124,18 +124,14 @@ class Rule(abilities.NoMethods, HasLoss, abc.ABC, Generic[State, Code, Aux]):
         return jax.lax.scan(turn, began, (Z, y, counts, before))[0]
 
 
-#: Features z (P, M) and values (K, R, P).
-WeightsAux = tuple[jax.Array, jax.Array]
-
-
-class WeightsRule(Rule[State, tuple, WeightsAux]):
+class WeightsRule(Rule[State, tuple, tuple]):
     """Base of rules whose states have ``weights`` θ (P, K, R, M).
 
     Models that meet the same features z_p lie together, so that a prediction is one product of
     matrices for each kernel.
     """
 
-    def predict(self, state: Any, code: tuple, z: jax.Array) -> tuple[jax.Array, WeightsAux]:
+    def predict(self, state: Any, code: tuple, z: jax.Array) -> tuple[jax.Array, tuple]:
         """Values θ·z (K, R, P) on features (P, M); and the features and values themselves."""
         P, K, R, M = state.weights.shape
         if K * R == 1:  # one model a kernel: no matrices to multiply

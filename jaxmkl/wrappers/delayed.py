@@ -114,10 +114,7 @@ class Delayed(OneByOne[DelayedState, tuple]):
         return _flushed(self, state)
 
     def _emptied(self, state: DelayedState) -> DelayedState:
-        def one(_: Array, state: DelayedState) -> DelayedState:
-            return self._learned(state, state.due > 0)
-
-        return jax.lax.fori_loop(0, self.delay, one, state)
+        return jax.lax.fori_loop(0, self.delay, lambda _, s: self._learned(s, s.due > 0), state)
 
 
 @abilities.num_supports.register
