@@ -18,6 +18,8 @@ State = TypeVar("State")
 Code = TypeVar("Code")
 Aux = TypeVar("Aux")
 Noise = TypeVar("Noise")
+#: The results of rounds that a driver keeps, a pytree whose leaves have an axis of rounds.
+Records = Any
 #: The state, the code or the noise of a part that has none.
 EMPTY: Any = ()
 #: Numbers from anywhere: arrays of NumPy or JAX, data frames, nested sequences.

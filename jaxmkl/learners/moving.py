@@ -130,9 +130,8 @@ class MovingKernel(Algorithm[OwnState, Code, Aux]):
             return jnp.where(jnp.isfinite(new), new, old) if floating else new
 
         gradient = jax.tree.map(lambda g: slope * g, derivative(at))
-        step, after = self.optimizer.update(
-            gradient, state.optimizer, state.coordinates, state.round
-        )
+        given = state.optimizer, state.coordinates, state.round
+        step, after = self.optimizer.update(gradient, *given)
         after = jax.tree.map(kept, after, state.optimizer)
         moved = self.space.clip(jax.tree.map(taken, state.coordinates, step)), after
         before = state.coordinates, state.optimizer

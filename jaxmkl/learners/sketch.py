@@ -178,9 +178,8 @@ class HypothesisSketch(MovingKernel[HypothesisSketchState, tuple, tuple]):
         s, rows = len(drawn), state.rows[drawn]
         both = jnp.concatenate([rows, x[None]])
         # all kernel values in one matrix (s, s + 1)
-        values = jax.vmap(lambda row: self.space.values(state.coordinates, row, both).plain())(
-            rows
-        )
+        each = jax.vmap(lambda row: self.space.values(state.coordinates, row, both).plain())
+        values = each(rows)
         of_drawn = values[:, s]
         alpha = [*_coefficients(values[:, :s], of_drawn)]
         itself = self.space.values(state.coordinates, x, x[None, :]).plain()[0]

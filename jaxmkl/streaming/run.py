@@ -9,7 +9,7 @@ import numpy as np
 from jaxmkl import _pytree as pytree
 from jaxmkl._devices import device_of
 from jaxmkl._learner import Learner
-from jaxmkl._types import Inputs, Labels, PyTree, State
+from jaxmkl._types import Inputs, Labels, PyTree, Records, State
 from jaxmkl.streaming._engine import (
     Record,
     Rows,
@@ -50,7 +50,7 @@ def run(
     block_size: int | None = None,
     record: Record = without_info,
     delay: int = 0,
-) -> tuple[State, PyTree]:
+) -> tuple[State, Records]:
     """Run a learner over a stream, one example after the other, in one compiled call.
 
     These are the rounds of ``jax.lax.scan(learner.step, state, (X, y))``, with the same random
@@ -119,7 +119,7 @@ def run(
     if examples.traced:
         rows, plan = Rows(*examples.cast()), plan.on(device_of(state))
 
-        def rounds(learner: Any, state: State) -> tuple[State, PyTree]:
+        def rounds(learner: Any, state: State) -> tuple[State, Records]:
             return run_rows(learner, state, rows, plan=plan)
 
         return with_late_labels(learner, state, plan.delay, rounds)
@@ -138,7 +138,7 @@ def stream(
     block_size: int | None = None,
     record: Record = without_info,
     gaps: bool = False,
-) -> Iterator[tuple[State, PyTree]]:
+) -> Iterator[tuple[State, Records]]:
     """Run a learner over chunks that come from anywhere, in constant memory.
 
     It is a generator: after each chunk, the caller may sum up metrics, save a checkpoint, or stop.
@@ -216,7 +216,7 @@ class Stream:
         self._first: list[Examples] | None = []  # until there are enough of them to be judged
         self._errors: Errors | None = None  # the errors so far, if they are judged
 
-    def push(self, state: PyTree, X: Inputs, y: Labels) -> tuple[PyTree, PyTree]:
+    def push(self, state: PyTree, X: Inputs, y: Labels) -> tuple[PyTree, Records]:
         """Run the next chunk, and return the state after it and its records, None if it is empty.
 
         Raises:
@@ -236,7 +236,7 @@ class Stream:
         self._chunks += 1
         return pushed
 
-    def _run(self, state: State, examples: Examples) -> tuple[State, PyTree]:
+    def _run(self, state: State, examples: Examples) -> tuple[State, Records]:
         self._judge_first(examples)
         self._room = max(self._room, room_for(examples))
         X = examples.X.array

@@ -195,7 +195,7 @@ class RunningRanks(Scaler[RunningRanksState, tuple[Array, Array]]):
 
 
 @pytree.dataclass
-class AllBut(Scaler):
+class AllBut(Scaler[State, Aux]):
     """Another scaler for all inputs but some, which stay as they are.
 
     Args:
@@ -220,17 +220,17 @@ class AllBut(Scaler):
         pytree.require(good, self, "ranges", self.ranges, "pairs (first, end), 0 <= first < end")
         vars(self)["ranges"] = ranges
 
-    def init(self, key: Array, num_inputs: int, dtype: DTypeLike) -> PyTree:
+    def init(self, key: Array, num_inputs: int, dtype: DTypeLike) -> State:
         return self.scaler.init(key, num_inputs, dtype)
 
-    def predict(self, state: PyTree, x: Array) -> tuple[Array, PyTree]:
+    def predict(self, state: State, x: Array) -> tuple[Array, Aux]:
         z, aux = self.scaler.predict(state, x)
         stay = np.zeros(len(x), bool)
         for first, end in self.ranges:
             stay[first:end] = True
         return jnp.where(stay, x, z), aux
 
-    def update(self, state: PyTree, aux: PyTree, seen: Array) -> PyTree:
+    def update(self, state: State, aux: Aux, seen: Array) -> State:
         return self.scaler.update(state, aux, seen)
 
 
@@ -250,7 +250,7 @@ class ScaledCode(NamedTuple):
 
 
 @pytree.dataclass
-class ScaledInputs(OnBlocks[ScaledInputsState, ScaledCode, PyTree]):
+class ScaledInputs(OnBlocks[ScaledInputsState, ScaledCode, Aux]):
     """A learner whose inputs are scaled online; made by :func:`scaled`."""
 
     learner: Learner = pytree.part(Learner, "a learner, as jaxmkl.raker()")
@@ -282,16 +282,14 @@ class ScaledInputs(OnBlocks[ScaledInputsState, ScaledCode, PyTree]):
         codes = super().encode(state, Z, X if given is None else given)
         return ScaledCode(codes, changes, usable)
 
-    def predict_code(
-        self, state: ScaledInputsState, code: ScaledCode
-    ) -> tuple[Prediction, PyTree]:
+    def predict_code(self, state: ScaledInputsState, code: ScaledCode) -> tuple[Prediction, Aux]:
         return super().predict_code(state, code.inner)
 
     def update_code(
         self,
         state: ScaledInputsState,
         code: ScaledCode,
-        aux: PyTree,
+        aux: Aux,
         y: Array,
         asked: Array,
         present: Array,
