@@ -8,7 +8,7 @@ algorithm its mathematics, by the same verbs: ``init_own``, ``encode_own``, ``pr
 
 import abc
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +25,8 @@ from jaxmkl._feedback import Feedback
 from jaxmkl._learner import Learner, Output, Prediction
 from jaxmkl._magnitudes import Magnitudes
 from jaxmkl._programs import Kept
-from jaxmkl._types import PyTree
+from jaxmkl._types import Aux, Code, PyTree
+from jaxmkl._types import State as AnyState
 from jaxmkl.kernels.kernel import kernels_in
 from jaxmkl.losses import HasLoss
 from jaxmkl.query import Forecast, Query
@@ -66,7 +67,7 @@ class State:
     Not seen are values below these bounds, however wrong they are, and finite values of a
     classifier's models whose kernels have other k(x, x) than 1, as polynomials and linear kernels:
     a bound of theirs would take the largest k(x, x) of the supports of each model."""
-    magnitudes: PyTree
+    magnitudes: Magnitudes | tuple[()]
     """Magnitudes of the labels so far, by which the next one is judged; () for classes."""
     query: PyTree
     """State of the query."""
@@ -75,14 +76,14 @@ class State:
     dtype: str = pytree.static()
     """Name of the floating dtype."""
 
-    def replace(self: Any, **fields: Any) -> PyTree:
+    def replace(self: AnyState, **fields: Any) -> AnyState:
         """The state with some fields replaced."""
         for name in fields.keys() - vars(self).keys():
             raise TypeError(f"{type(self).__name__} has no field {name!r}")
         return pytree.from_fields(type(self), vars(self) | fields)
 
 
-class Code(NamedTuple):
+class FrameCode(NamedTuple):
     """One example."""
 
     own: PyTree
@@ -93,7 +94,10 @@ class Code(NamedTuple):
     """True if x can be learned from."""
 
 
-class Algorithm(HasLoss, Learner):
+OwnState = TypeVar("OwnState", bound=State)
+
+
+class Algorithm(HasLoss, Learner[OwnState, FrameCode, tuple], Generic[OwnState, Code, Aux]):
     """The frame: base of all algorithms, frozen pytree dataclasses with a field ``query``.
 
     They define :meth:`init_own`, :meth:`encode_own`, :meth:`predict_own` and :meth:`update_own`,
@@ -118,7 +122,7 @@ class Algorithm(HasLoss, Learner):
     @abc.abstractmethod
     def init_own(
         self, frame: dict[str, Any], key: Array, num_inputs: int, dtype: DTypeLike
-    ) -> State:
+    ) -> OwnState:
         """The state before the first round: a :class:`State` of ``**frame`` and further fields.
 
         Args:
@@ -132,7 +136,7 @@ class Algorithm(HasLoss, Learner):
         return usable_rows(X)
 
     @abc.abstractmethod
-    def encode_own(self, state: PyTree, X: Array, keys: Array) -> PyTree:
+    def encode_own(self, state: OwnState, X: Array, keys: Array) -> Code:
         """Codes of the rows of ``X`` (B, D), with leading axis B: what needs no label.
 
         Args:
@@ -142,11 +146,11 @@ class Algorithm(HasLoss, Learner):
         """
 
     @abc.abstractmethod
-    def predict_own(self, state: PyTree, code: PyTree) -> tuple[Forecast, PyTree]:
+    def predict_own(self, state: OwnState, code: Code) -> tuple[Forecast, Aux]:
         """The prediction for one code, and the results that :meth:`update_own` uses again."""
 
     @abc.abstractmethod
-    def update_own(self, state: PyTree, code: PyTree, aux: PyTree, feedback: Feedback) -> PyTree:
+    def update_own(self, state: OwnState, code: Code, aux: Aux, feedback: Feedback) -> OwnState:
         """The next state; the frame takes care of key, counters and the query's state.
 
         Args:
@@ -157,7 +161,7 @@ class Algorithm(HasLoss, Learner):
             (``seen``), and whether there is a round (``present``; otherwise no bit may change).
         """
 
-    def close_own(self, state: PyTree, codes: PyTree) -> PyTree:
+    def close_own(self, state: OwnState, codes: Code) -> OwnState:
         """The state after a block with these codes; rounds below ``state.round`` are over."""
         return state
 
@@ -168,7 +172,7 @@ class Algorithm(HasLoss, Learner):
 
     # The rest is final.
 
-    def init(self, key: Array, num_inputs: int, dtype: DTypeLike | None = None) -> PyTree:
+    def init(self, key: Array, num_inputs: int, dtype: DTypeLike | None = None) -> OwnState:
         require_key(self, key)
         num_inputs = pytree.as_count(self, "num_inputs", num_inputs)
         dtype = floating_dtype(self, dtype)
@@ -179,20 +183,20 @@ class Algorithm(HasLoss, Learner):
             kernel.require_inputs(num_inputs - self.leading_columns)
         return _start(self, key, num_inputs=num_inputs, dtype=dtype)
 
-    def encode(self, state: PyTree, X: Array, given: Array | None = None) -> Code:
+    def encode(self, state: OwnState, X: Array, given: Array | None = None) -> FrameCode:
         given, usable = X if given is None else given, self.usable(X)
         X = jnp.where(usable[:, None], X, 0.0)
         fold_in = jax.vmap(jax.random.fold_in, in_axes=(None, 0))
         keys = fold_in(state.key, rounds_of(state.round, len(X)))
-        return Code(self.encode_own(state, X, keys), self._noise(given, keys), usable)
+        return FrameCode(self.encode_own(state, X, keys), self._noise(given, keys), usable)
 
     def _noise(self, X: Array, keys: Array) -> PyTree:
         """The query's random numbers for examples ``X`` (B, D), from the keys of their rounds."""
         return jax.vmap(self.query.noise)(jax.vmap(jax.random.fold_in)(keys, fingerprints(X)))
 
     def _queried(
-        self, query: PyTree, forecast: Forecast, learns: Array, counted: Array, y: Array
-    ) -> PyTree:
+        self, query: AnyState, forecast: Forecast, learns: Array, counted: Array, y: Array
+    ) -> AnyState:
         """The query's state after an example; ``y`` is 0 where it is not learned."""
         return optax.tree.where(counted, self.query.update(query, forecast, learns, y), query)
 
@@ -246,7 +250,7 @@ class Algorithm(HasLoss, Learner):
         kernels = kernels_in(self)
         return bool(kernels) and all(all(kernel.unit) for kernel in kernels)
 
-    def predict_code(self, state: PyTree, code: Code) -> tuple[Prediction, PyTree]:
+    def predict_code(self, state: OwnState, code: FrameCode) -> tuple[Prediction, tuple]:
         predicted = self.predict_own(state, code.own)
         two = isinstance(predicted, tuple) and len(predicted) == 2
         wanted = "two: a jaxmkl.query.Forecast, as Forecast.of_one(value), and what is used again"
@@ -262,8 +266,8 @@ class Algorithm(HasLoss, Learner):
         return Prediction(value, query, score, variance, own), (forecast, aux)
 
     def update_code(
-        self, state: PyTree, code: Code, aux: tuple, y: Array, asked: Array, present: Array
-    ) -> tuple[PyTree, Array]:
+        self, state: OwnState, code: FrameCode, aux: tuple, y: Array, asked: Array, present: Array
+    ) -> tuple[OwnState, Array]:
         forecast, own = aux
         seen, magnitudes = present & code.usable, state.magnitudes
         # what is too large to be believed is refused like NaN; classes are all believed
@@ -289,7 +293,7 @@ class Algorithm(HasLoss, Learner):
         )
         return after, learns
 
-    def close(self, state: PyTree, codes: Code) -> PyTree:
+    def close(self, state: OwnState, codes: FrameCode) -> OwnState:
         return self.close_own(state, codes.own)
 
 
@@ -305,25 +309,25 @@ def _start(learner: Algorithm, key: Array, *, num_inputs: int, dtype: np.dtype) 
 
 
 @abilities.awaiting.register
-def _(learner: Algorithm, state: PyTree, query: Array) -> PyTree:
+def _(learner: Algorithm, state: State, query: Array) -> State:
     return state.replace(query=learner.query.await_label(state.query, query))
 
 
 @abilities.receiving.register
-def _(learner: Algorithm, state: PyTree, asked: Array) -> PyTree:
+def _(learner: Algorithm, state: State, asked: Array) -> State:
     return state
 
 
 @abilities.diverged_unless.register
-def _(learner: Algorithm, before: PyTree, after: PyTree, sound: Array) -> PyTree:
+def _(learner: Algorithm, before: State, after: State, sound: Array) -> State:
     all_of_them = before.nonfinite + (after.round - before.round)
     return after.replace(nonfinite=jnp.where(sound, after.nonfinite, all_of_them))
 
 
 @abilities.advance_unjudged.register
 def _(
-    learner: Algorithm, state: PyTree, code: Code, y: Array, present: ArrayLike = True
-) -> tuple[PyTree, PyTree]:
+    learner: Algorithm, state: State, code: FrameCode, y: Array, present: ArrayLike = True
+) -> tuple[State, tuple]:
     """Besides the loss, ``nonfinite`` is left for later."""
     y, present = learner._label(state, y), jnp.asarray(present)
     prediction, aux = learner.predict_code(state, code)
@@ -335,7 +339,7 @@ def _(
 
 
 @abilities.judge.register
-def _(learner: Algorithm, state: PyTree, left: PyTree, y: Array) -> tuple[PyTree, Output]:
+def _(learner: Algorithm, state: State, left: tuple, y: Array) -> tuple[State, Output]:
     outputs, values, learns, since = left
     state, outputs = abilities.judge.dispatch(Learner)(learner, state, outputs, y)
     read = jax.vmap(lambda y: learner._label(state, y))(y)

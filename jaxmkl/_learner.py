@@ -25,7 +25,7 @@ sampled dictionary so where blocks end, and to rounding amid a block in which po
 
 import abc
 import math
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -39,7 +39,7 @@ from jaxmkl._blocks import or_zero, take
 from jaxmkl._checks import as_array, check_state, refuse_unless
 from jaxmkl._eager import compiled, compiled_round, in_tiles
 from jaxmkl._ranges import in_range, refuse_out_of_range
-from jaxmkl._types import Inputs, PyTree
+from jaxmkl._types import Aux, Code, Inputs, PyTree, State
 from jaxmkl.distributions import StudentMixture
 from jaxmkl.labels import one_vs_rest, signs
 
@@ -84,7 +84,7 @@ class Output(NamedTuple):
     """The distribution that it had."""
 
 
-class Learner(abilities.NoMethods, abc.ABC):
+class Learner(abilities.NoMethods, abc.ABC, Generic[State, Code, Aux]):
     """Base of all learners: the public methods, written once on the four inner ones.
 
     Base of algorithms is :class:`Algorithm`, of learners around another one
@@ -106,7 +106,7 @@ class Learner(abilities.NoMethods, abc.ABC):
     """Columns of X before the inputs that say something else, as the task; they are not scaled."""
 
     @abc.abstractmethod
-    def init(self, key: Array, num_inputs: int, dtype: DTypeLike | None = None) -> PyTree:
+    def init(self, key: Array, num_inputs: int, dtype: DTypeLike | None = None) -> State:
         """The state before the first round.
 
         Outside of a trace it is worked out with NumPy, where little needs a compilation. Inside,
@@ -142,7 +142,7 @@ class Learner(abilities.NoMethods, abc.ABC):
         return max(n for n in range(1, min(block_size, self.period) + 1) if self.period % n == 0)
 
     @abc.abstractmethod
-    def encode(self, state: PyTree, X: Array, given: Array | None = None) -> PyTree:
+    def encode(self, state: State, X: Array, given: Array | None = None) -> Code:
         """Codes of the rows of ``X`` (B, D), with leading axis B.
 
         Random numbers of an example go by the row ``given`` (B, D), before any scaling, whose
@@ -150,27 +150,27 @@ class Learner(abilities.NoMethods, abc.ABC):
         """
 
     @abc.abstractmethod
-    def predict_code(self, state: PyTree, code: PyTree) -> tuple[Prediction, PyTree]:
+    def predict_code(self, state: State, code: Code) -> tuple[Prediction, Aux]:
         """The prediction from one code, and the results that :meth:`update_code` uses again."""
 
     @abc.abstractmethod
     def update_code(
-        self, state: PyTree, code: PyTree, aux: PyTree, y: Array, asked: Array, present: Array
-    ) -> tuple[PyTree, Array]:
+        self, state: State, code: Code, aux: Aux, y: Array, asked: Array, present: Array
+    ) -> tuple[State, Array]:
         """The next state, and whether the label was learned, or kept to be learned later.
 
         It is not if the example or its label is refused, or the label was not ``asked`` for.
         """
 
     @abc.abstractmethod
-    def close(self, state: PyTree, codes: PyTree) -> PyTree:
+    def close(self, state: State, codes: Code) -> State:
         """The state after a block whose codes these were."""
 
     @abc.abstractmethod
     def loss_value(self, prediction: Array, y: Array) -> Array:
         """The loss of a prediction."""
 
-    def info(self, state: PyTree) -> PyTree:
+    def info(self, state: State) -> PyTree:
         """Diagnostics of a state, a NamedTuple."""
         return ()
 
@@ -187,7 +187,7 @@ class Learner(abilities.NoMethods, abc.ABC):
         """Call a function; with several outputs, for each of them, the arguments' leading axis."""
         return (function if self.num_outputs is None else jax.vmap(function))(*arguments)
 
-    def _encoded(self, state: PyTree, x: ArrayLike) -> tuple[PyTree, PyTree]:
+    def _encoded(self, state: State, x: ArrayLike) -> tuple[Code, Code]:
         """Codes of a block of the one example x (D,), and the example's own."""
         check_state(self, state)
         x, D = as_array("x", x), self.num_inputs(state)
@@ -196,7 +196,7 @@ class Learner(abilities.NoMethods, abc.ABC):
         codes = self.encode(state, x.astype(self.dtype(state))[None])
         return codes, take(codes, 0)
 
-    def _label(self, state: PyTree, y: ArrayLike) -> Array:
+    def _label(self, state: State, y: ArrayLike) -> Array:
         """A label as the state's dtype has it; of classes -1 or +1, of K classes K of them."""
         y, shape = as_array("y", y), self._label_shape
         text = f"{shape[0]} numbers, the label of x" if shape else "one number, the label of x"
@@ -218,12 +218,12 @@ class Learner(abilities.NoMethods, abc.ABC):
         return jnp.where(jnp.isfinite(y), signs(y), jnp.nan)
 
     @compiled
-    def predict(self, state: PyTree, x: Array) -> Prediction:
+    def predict(self, state: State, x: Array) -> Prediction:
         """Predict the label of ``x`` (D,), compiled at the first call (:class:`Learner`)."""
         return self.predict_code(state, self._encoded(state, x)[1])[0]
 
     @in_tiles
-    def predict_many(self, state: PyTree, X: ArrayLike) -> Prediction:
+    def predict_many(self, state: State, X: ArrayLike) -> Prediction:
         """Predict the labels of the rows of ``X`` (B, D) at one state; all fields have shape (B,).
 
         Outside of traces rows are padded to a power of two, for which it is compiled once, and
@@ -243,7 +243,7 @@ class Learner(abilities.NoMethods, abc.ABC):
         return jax.vmap(lambda x: self.predict(state, x))(X)
 
     @compiled
-    def ask(self, state: PyTree, x: Array) -> tuple[Prediction, PyTree]:
+    def ask(self, state: State, x: Array) -> tuple[Prediction, State]:
         """:meth:`predict` where labels may come late, and the state once this one is asked for.
 
         What counts labels (:func:`jaxmkl.label_budget`) counts it now, and not again when it comes
@@ -253,20 +253,20 @@ class Learner(abilities.NoMethods, abc.ABC):
         return prediction, abilities.awaiting(self, state, prediction.query)
 
     @compiled_round
-    def update(self, state: PyTree, x: ArrayLike, y: ArrayLike) -> PyTree:
+    def update(self, state: State, x: ArrayLike, y: ArrayLike) -> State:
         """The next state after the label ``y`` of ``x`` arrived; compiled at the first call."""
         y = self._label(state, y)
         return reported(self, state, learned_late(self, state, state, x, y, True))
 
     @compiled_round
-    def skip(self, state: PyTree, x: Array) -> PyTree:
+    def skip(self, state: State, x: Array) -> State:
         """The next state when the label of ``x`` was not asked for; compiled likewise."""
         none = self._label(state, np.zeros(self._label_shape))
         return reported(self, state, learned_late(self, state, state, x, none, False))
 
     def advance(
-        self, state: PyTree, code: PyTree, y: Array, present: ArrayLike = True
-    ) -> tuple[PyTree, Output]:
+        self, state: State, code: Code, y: Array, present: ArrayLike = True
+    ) -> tuple[State, Output]:
         """One round from a code: predict, then learn if the label was asked for."""
         y, present = self._label(state, y), jnp.asarray(present)
         prediction, aux = self.predict_code(state, code)
@@ -281,12 +281,12 @@ class Learner(abilities.NoMethods, abc.ABC):
         loss = self.loss_value(or_zero(known, value), or_zero(known, y))
         return jnp.where(known, loss, jnp.nan)
 
-    def _output(self, state: PyTree, prediction: Prediction, loss: Any, asked: Array) -> Output:
+    def _output(self, state: State, prediction: Prediction, loss: Any, asked: Array) -> Output:
         info = self.info(state)
         value, _, _, variance, _, interval, distribution = prediction
         return Output(value, loss, asked, info, variance, interval, distribution)
 
-    def importances(self, state: PyTree) -> Array:
+    def importances(self, state: State) -> Array:
         """How much each input matters (D,), of sum 1, to a learner that learns a metric.
 
         It is :func:`jaxmkl.abilities.importances`, the mean over the banks that learn it.
@@ -306,7 +306,7 @@ class Learner(abilities.NoMethods, abc.ABC):
         return found  # type: ignore[return-value]
 
     @compiled_round
-    def step(self, state: PyTree, example: tuple[Array, Array]) -> tuple[PyTree, Output]:
+    def step(self, state: State, example: tuple[Array, Array]) -> tuple[State, Output]:
         """One round on an example ``(x, y)``, to be scanned over a stream.
 
         Called by itself, it is compiled at the first call.
@@ -317,20 +317,20 @@ class Learner(abilities.NoMethods, abc.ABC):
         return reported(self, state, self.close(after, codes)), output
 
 
-def reported(learner: Learner, before: PyTree, after: PyTree) -> PyTree:
+def reported(learner: Learner, before: State, after: State) -> State:
     """The state after some rounds, which count as ``nonfinite`` if a number is out of range."""
     return abilities.diverged_unless(learner, before, after, in_range(learner))
 
 
 def learned_late(
     learner: Learner,
-    state: PyTree,
-    then: PyTree,
+    state: State,
+    then: State,
     x: ArrayLike,
     y: Array,
     asked: ArrayLike,
     present: ArrayLike = True,
-) -> PyTree:
+) -> State:
     """The state after an example that is encoded and predicted as the state ``then`` has it.
 
     The label ``y`` is as learners read it: that of two classes -1 or +1.
@@ -357,14 +357,14 @@ def require_learner(owner: object, learner: Any) -> None:
 
 @abilities.advance_unjudged.register
 def _(
-    learner: Learner, state: PyTree, code: PyTree, y: Array, present: ArrayLike = True
-) -> tuple[PyTree, PyTree]:
+    learner: Learner, state: State, code: PyTree, y: Array, present: ArrayLike = True
+) -> tuple[State, Output]:
     after, output = learner.advance(state, code, y, present)
     return after, output._replace(loss=None)  # type: ignore[arg-type]
 
 
 @abilities.judge.register
-def _(learner: Learner, state: PyTree, left: PyTree, y: Array) -> tuple[PyTree, Output]:
+def _(learner: Learner, state: State, left: Output, y: Array) -> tuple[State, Output]:
     def one(value: Array, y: Array) -> Array:
         return learner._loss(value, learner._label(state, y))
 

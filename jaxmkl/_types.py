@@ -1,7 +1,7 @@
 """Types that annotations of several modules name."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
@@ -13,6 +13,15 @@ Number = float | jax.Array
 Numbers = float | Sequence[float] | Sequence[Sequence[float]] | np.ndarray | jax.Array
 #: Any pytree of arrays that is passed on as it is: the state or the code of another part.
 PyTree = Any
+#: The state, the codes, what a prediction hands to the update, and the noise of one part.
+State = TypeVar("State")
+Code = TypeVar("Code")
+Aux = TypeVar("Aux")
+Noise = TypeVar("Noise")
+#: The results of rounds that a driver keeps, a pytree whose leaves have an axis of rounds.
+Records = Any
+#: The state, the code or the noise of a part that has none.
+EMPTY: Any = ()
 #: Numbers from anywhere: arrays of NumPy or JAX, data frames, nested sequences.
 Data = npt.ArrayLike
 #: Arrays of NumPy or of JAX, as those that were given.

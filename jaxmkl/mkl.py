@@ -134,7 +134,7 @@ class MKLAux(NamedTuple):
 
 
 @pytree.dataclass
-class MKL(Algorithm):
+class MKL(Algorithm[MKLState, MKLCode, MKLAux]):
     """Multiple kernel learning, composed of its parts.
 
     Args:
@@ -193,8 +193,8 @@ class MKL(Algorithm):
     def __post_init__(self) -> None:
         if self.task == "regression":
             wanted = "of values and losses: votes and mistakes are for classes"
-            good = (self.aggregate.output, self.aggregate.cost) == ("value", "loss")
-            pytree.require(good, self, "aggregate", self.aggregate, wanted)
+            signs = abilities.signs(self.aggregate)
+            pytree.require(not signs, self, "aggregate", self.aggregate, wanted)
             for name, loss in [("loss", self.loss), *(("models", r.loss) for r in self.rules)]:
                 good = loss.task == "regression"
                 pytree.require(good, self, name, loss, "of a loss for numbers, as 'squared'")
@@ -339,7 +339,7 @@ class MKL(Algorithm):
     def _keeps_sign(self) -> bool:
         """Whether means may be too small for their dtype, and their signs are all that counts."""
         small = self.num_models > 1 and any(bank.small_values for bank in self.models)
-        means = self.aggregate.is_mean and self.aggregate.output == "value"
+        means = self.aggregate.is_mean and "vote" not in abilities.signs(self.aggregate)
         return small and means and self.task == "classification"
 
     def _variance(

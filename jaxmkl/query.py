@@ -15,7 +15,7 @@ Every learner takes every query, but :class:`Uncertainty` needs a learner with v
 """
 
 import abc
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +25,7 @@ from jax.typing import ArrayLike, DTypeLike
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import count_on, uniform
 from jaxmkl._moments import Moments
-from jaxmkl._types import Number, PyTree
+from jaxmkl._types import EMPTY, Noise, Number, State
 from jaxmkl.losses import Squared, loss_field
 
 __all__ = ["All", "Disagreement", "Forecast", "Margin", "Query", "Random", "Rate", "Uncertainty"]
@@ -59,7 +59,7 @@ class Forecast(NamedTuple):
         return cls(value, value[None], jnp.ones_like(value)[None], variance=variance)
 
 
-class Query(abc.ABC):
+class Query(abc.ABC, Generic[State, Noise]):
     """Base of all queries: frozen pytree dataclasses that define :meth:`score` and :meth:`ask`."""
 
     needs_variance: bool = False
@@ -67,25 +67,26 @@ class Query(abc.ABC):
     is_random: bool = True
     """False if :meth:`ask` needs no random numbers."""
 
-    def init(self, dtype: DTypeLike = jnp.float32) -> PyTree:
+    def init(self, dtype: DTypeLike = jnp.float32) -> State:
         """The query's own state before the first round, a pytree with numbers of this dtype."""
-        return ()
+        return EMPTY
 
-    def noise(self, key: jax.Array) -> PyTree:
+    def noise(self, key: jax.Array) -> Noise:
         """The random numbers for one example: by default a uniform one, the same in any dtype."""
-        return uniform(key, (), jnp.float32) if self.is_random else ()
+        numbers: Any = uniform(key, (), jnp.float32) if self.is_random else ()
+        return numbers
 
     @abc.abstractmethod
-    def score(self, state: PyTree, forecast: Forecast) -> jax.Array:
+    def score(self, state: State, forecast: Forecast) -> jax.Array:
         """The worth of the label, a number."""
 
     @abc.abstractmethod
-    def ask(self, state: PyTree, score: jax.Array, noise: PyTree) -> jax.Array:
+    def ask(self, state: State, score: jax.Array, noise: Noise) -> jax.Array:
         """Decide by the score and the random numbers whether to ask, a boolean."""
 
     def update(
-        self, state: PyTree, forecast: Forecast, asked: jax.Array, y: ArrayLike = 0.0
-    ) -> PyTree:
+        self, state: State, forecast: Forecast, asked: jax.Array, y: ArrayLike = 0.0
+    ) -> State:
         """The query's state after a round in which a label was asked for or not.
 
         Args:
@@ -96,11 +97,11 @@ class Query(abc.ABC):
         """
         return state
 
-    def await_label(self, state: PyTree, asked: jax.Array) -> PyTree:
+    def await_label(self, state: State, asked: jax.Array) -> State:
         """The query's state after a label was asked for (if ``asked``) that arrives later."""
         return state
 
-    def refuse_label(self, state: PyTree, refused: jax.Array) -> PyTree:
+    def refuse_label(self, state: State, refused: jax.Array) -> State:
         """The query's state after a label asked for was refused (if ``refused``)."""
         return state
 
@@ -114,7 +115,7 @@ class _Waiting(Query):
 
 
 @pytree.dataclass
-class All(Query):
+class All(Query[tuple, tuple]):
     """Ask for every label; all scores are 1."""
 
     is_random = False
@@ -247,7 +248,7 @@ class Disagreement(_Waiting):
 
 
 @pytree.dataclass
-class _AtRandom(Query):
+class _AtRandom(Query[tuple, jax.Array]):
     """Ask if the score is 0 or more, else with probability h / (h - score), h up to infinity."""
 
     h: Number = pytree.nonnegative(default=0.1, finite=False)
@@ -317,7 +318,7 @@ class Uncertainty(_AtRandom):
 
 
 @pytree.dataclass
-class Random(Query):
+class Random(Query[tuple, jax.Array]):
     """Ask at random; all scores are the rate.
 
     Args:

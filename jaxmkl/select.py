@@ -8,19 +8,19 @@ An active model takes part in the prediction. A selection draws from noise that 
 and the round alone, so that the noise of a whole block can be made at once.
 """
 
-from typing import NamedTuple
+from typing import Generic, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._types import Number, PyTree
+from jaxmkl._types import EMPTY, Noise, Number, State
 
 __all__ = ["AdaptiveKernelSelection", "All", "Sampled", "Select"]
 
 
-class Select:
+class Select(Generic[State, Noise]):
     """Base of all selections: frozen pytree dataclasses; here all models are active and learn."""
 
     random = False
@@ -28,20 +28,20 @@ class Select:
     judge_sampled: bool = False
     """True if only models that were drawn to learn are discounted."""
 
-    def init(self, num_models: int) -> PyTree:
+    def init(self, num_models: int) -> State:
         """The selection's own state before the first round, a pytree."""
-        return ()
+        return EMPTY
 
-    def noise(self, key: jax.Array, num_models: int, dtype: DTypeLike) -> PyTree:
+    def noise(self, key: jax.Array, num_models: int, dtype: DTypeLike) -> Noise:
         """The random numbers of one round."""
-        return ()
+        return EMPTY
 
-    def active(self, state: PyTree) -> jax.Array | None:
+    def active(self, state: State) -> jax.Array | None:
         """Mask (E,) of the active models; None for all."""
         return None
 
     def combined(
-        self, state: PyTree, log_weights: jax.Array, chance: jax.Array
+        self, state: State, log_weights: jax.Array, chance: jax.Array
     ) -> jax.Array | None:
         """Mask (E,) of the models that a round's prediction combines; None for all.
 
@@ -50,19 +50,19 @@ class Select:
         """
         return self.active(state)
 
-    def probabilities(self, state: PyTree, log_weights: jax.Array) -> jax.Array | None:
+    def probabilities(self, state: State, log_weights: jax.Array) -> jax.Array | None:
         """Probabilities (E,) with which the models learn; None if all always learn."""
         return None
 
     def update(
-        self, state: PyTree, log_weights: jax.Array, noise: PyTree, learns: jax.Array
-    ) -> PyTree:
+        self, state: State, log_weights: jax.Array, noise: Noise, learns: jax.Array
+    ) -> State:
         """The state after a round; unchanged unless a label was learned."""
         return state
 
 
 @pytree.dataclass
-class All(Select):
+class All(Select[tuple, tuple]):
     """Every model is active and learns."""
 
 
@@ -74,7 +74,7 @@ class AdaptiveState(NamedTuple):
 
 
 @pytree.dataclass
-class AdaptiveKernelSelection(Select):
+class AdaptiveKernelSelection(Select[AdaptiveState, tuple[jax.Array, jax.Array]]):
     """Adaptive kernel selection (AKS).
 
     With p the Hedge weights of P models and K = #{i : p_i / max p > threshold}, the paper tosses
@@ -135,7 +135,7 @@ class AdaptiveKernelSelection(Select):
 
 
 @pytree.dataclass
-class Sampled(Select):
+class Sampled(Select[tuple, tuple]):
     """In each round, each model is drawn with probability p = (1 - δ) w / max w + δ.
 
     The drawn models learn, or make the prediction, or both, by one draw per round. With

@@ -17,6 +17,7 @@ does nothing, or asks the parts inside, which a composite names once (:func:`ins
     judging      advance_unjudged  judge                              losses of a block at once
     counting     diverged_unless                                      rounds that went wrong
     chance       noise                                                of aggregates that draw
+    voting       signs                                                of aggregates for classes
 
 A part of one's own does the same:
 
@@ -44,6 +45,7 @@ from jaxmkl.abilities.lateness import awaiting, context, out_of_order, receiving
 from jaxmkl.abilities.merging import merged
 from jaxmkl.abilities.renewing import gradients, renewed, renews
 from jaxmkl.abilities.sizes import reach, squared_norms, warn_of_steps
+from jaxmkl.abilities.voting import signs
 from jaxmkl.abilities.walk import Inside, can, changed, inside
 
 __all__ = [
@@ -68,6 +70,7 @@ __all__ = [
     "receiving",
     "renewed",
     "renews",
+    "signs",
     "squared_norms",
     "support_counts",
     "variances",

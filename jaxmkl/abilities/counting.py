@@ -5,12 +5,12 @@ from typing import Any
 
 import jax
 
-from jaxmkl._types import PyTree
+from jaxmkl._types import PyTree, State
 from jaxmkl.abilities.walk import inside
 
 
 @functools.singledispatch
-def diverged_unless(learner: Any, before: PyTree, after: PyTree, sound: jax.Array) -> PyTree:
+def diverged_unless(learner: Any, before: State, after: State, sound: jax.Array) -> State:
     """The state ``after`` some rounds, all of which count as diverged unless it is ``sound``.
 
     By default the learners inside count them.

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxmkl._types import PyTree
+from jaxmkl._types import PyTree, State
 from jaxmkl.abilities.walk import changed, found, inside
 
 
@@ -33,7 +33,7 @@ def num_supports(part: Any, state: PyTree) -> jax.Array:
 
 
 @functools.singledispatch
-def enlarged(part: Any, state: PyTree, capacity: int) -> PyTree:
+def enlarged(part: Any, state: State, capacity: int) -> State:
     """The state with room for ``capacity`` support vectors, at least, in every part inside."""
     return changed(enlarged, part, state, capacity)
 

@@ -8,18 +8,18 @@ from typing import Any
 
 import jax
 
-from jaxmkl._types import PyTree
+from jaxmkl._types import PyTree, State
 
 
 @functools.singledispatch
 def advance_unjudged(
-    learner: Any, state: PyTree, code: PyTree, y: jax.Array, present: Any = True
-) -> tuple[PyTree, PyTree]:
+    learner: Any, state: State, code: PyTree, y: jax.Array, present: Any = True
+) -> tuple[State, PyTree]:
     """``learner.advance`` without what nothing in a block depends on; what :func:`judge` needs."""
     raise NotImplementedError(f"{type(learner).__name__} must be a jaxmkl.Learner")
 
 
 @functools.singledispatch
-def judge(learner: Any, state: PyTree, left: PyTree, y: jax.Array) -> tuple[PyTree, PyTree]:
+def judge(learner: Any, state: State, left: PyTree, y: jax.Array) -> tuple[State, PyTree]:
     """The state and the outputs after rounds with labels ``y`` (B, ...) that left this."""
     raise NotImplementedError(f"{type(learner).__name__} must be a jaxmkl.Learner")

@@ -10,18 +10,18 @@ from typing import Any
 
 import jax
 
-from jaxmkl._types import PyTree
+from jaxmkl._types import PyTree, State
 from jaxmkl.abilities.walk import changed, inside
 
 
 @functools.singledispatch
-def awaiting(learner: Any, state: PyTree, query: jax.Array) -> PyTree:
+def awaiting(learner: Any, state: State, query: jax.Array) -> State:
     """The state after a label was asked for (if ``query``) that comes later."""
     return changed(awaiting, learner, state, query)
 
 
 @functools.singledispatch
-def receiving(learner: Any, state: PyTree, asked: jax.Array) -> PyTree:
+def receiving(learner: Any, state: State, asked: jax.Array) -> State:
     """The state before a label is learned (if ``asked``) that may have been awaited."""
     return changed(receiving, learner, state, asked)
 
@@ -39,7 +39,7 @@ def context(learner: Any, state: PyTree) -> PyTree:
 
 
 @functools.singledispatch
-def with_context(learner: Any, state: PyTree, context: PyTree) -> PyTree:
+def with_context(learner: Any, state: State, context: PyTree) -> State:
     """The state with the context of an earlier example."""
     within = inside(learner, state)
     if len(within.parts) != 1:

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxmkl._blocks import take
-from jaxmkl._types import PyTree
+from jaxmkl._types import PyTree, State
 from jaxmkl.reservoir import Renewal, is_doubling
 
 
@@ -26,7 +26,7 @@ def renews(bank: Any, round: Any) -> Any:
 
 
 @functools.singledispatch
-def renewed(bank: Any, state: PyTree, renewal: Renewal) -> PyTree:
+def renewed(bank: Any, state: State, renewal: Renewal) -> State:
     """The state with kernels learned anew from the memory.
 
     No derivative goes through it, and any loops in it may have a dynamic length.

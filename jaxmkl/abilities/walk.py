@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from jaxmkl._types import PyTree
+from jaxmkl._types import PyTree, State
 
 
 class Inside(NamedTuple):
@@ -36,7 +36,7 @@ def found(ability: Callable, part: Any, state: PyTree) -> list[Any]:
     return [one(*pair) for pair in within.parts]
 
 
-def changed(ability: Callable, part: Any, state: PyTree, *given: Any) -> PyTree:
+def changed(ability: Callable, part: Any, state: State, *given: Any) -> State:
     """The state after an ability that returns the next state of each part inside."""
     within = inside(part, state)
     if not within.parts:

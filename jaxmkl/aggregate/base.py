@@ -1,14 +1,14 @@
 """The protocol of aggregates."""
 
 import abc
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 
 from jaxmkl import abilities
-from jaxmkl._types import Number, PyTree
+from jaxmkl._types import Aux, Noise, Number, State
 from jaxmkl.kernels.scaled import VANISHED
 from jaxmkl.losses import Loss
 
@@ -29,38 +29,34 @@ class Combination(NamedTuple):
     """Which models take part in the round (E,), if not all do; None for all."""
 
 
-class Aggregate(abilities.NoMethods, abc.ABC):
+class Aggregate(abilities.NoMethods, abc.ABC, Generic[State, Aux, Noise]):
     """The base of all aggregates: frozen pytree dataclasses with a state of their own."""
 
-    output: str = "value"
-    """"value", or for classifiers "vote", by signs."""
-    cost: str = "loss"
-    """"loss", or for classifiers "mistake"."""
     penalty: Number | None = None
     """λ of the penalty λ/2 |f_e|² that the loss of a model has on top where models are judged, so
     that the models must know their norms; None for none."""
     is_mean: bool = False
-    """Whether predictions are means of the values by the weights, "vote" apart: then a learner of
-    classes keeps the sign of those that are too small for their dtype (:func:`sign_kept`)."""
+    """Whether predictions are means of the values, or votes, by the weights: a learner of classes
+    keeps the sign of means that are too small for their dtype (:func:`sign_kept`)."""
     period: int | None = None
     """Rounds after which :meth:`close` changes the state; blocks divide it. None for never."""
 
     @abc.abstractmethod
-    def init(self, num_models: int, dtype: DTypeLike) -> PyTree:
+    def init(self, num_models: int, dtype: DTypeLike) -> State:
         """The state before the first round, a pytree."""
 
     @abc.abstractmethod
-    def log_weights(self, state: PyTree) -> jax.Array:
+    def log_weights(self, state: State) -> jax.Array:
         """Logarithms of the weights (E,), up to a constant, as a selection reads them."""
 
-    def weights(self, state: PyTree) -> jax.Array:
+    def weights(self, state: State) -> jax.Array:
         """Weights q (E,) of all models, of sum 1."""
         return jax.nn.softmax(self.log_weights(state))
 
     @abc.abstractmethod
     def predict(
-        self, state: PyTree, values: jax.Array, active: jax.Array | None, noise: PyTree
-    ) -> tuple[Combination, PyTree]:
+        self, state: State, values: jax.Array, active: jax.Array | None, noise: Noise
+    ) -> tuple[Combination, Aux]:
         """Combine the values (E,) of the models that are ``active`` (E,) into one prediction.
 
         The second result is what :meth:`update` uses again.
@@ -69,19 +65,19 @@ class Aggregate(abilities.NoMethods, abc.ABC):
     @abc.abstractmethod
     def update(
         self,
-        state: PyTree,
-        aux: PyTree,
+        state: State,
+        aux: Aux,
         y: jax.Array,
         loss: Loss,
         judged: jax.Array,
         round: jax.Array | int = 0,
-    ) -> PyTree:
+    ) -> State:
         """The state after a label, by which those of the models in ``judged`` (E,) are judged.
 
         If none is judged, no bit changes. ``round`` is the number of the example.
         """
 
-    def close(self, state: PyTree, size: int, round: jax.Array) -> PyTree:
+    def close(self, state: State, size: int, round: jax.Array) -> State:
         """The state after a block of ``size`` examples; rounds below ``round`` are over."""
         return state
 

@@ -27,7 +27,7 @@ from jaxmkl import _pytree as pytree
 from jaxmkl import abilities
 from jaxmkl._blocks import uniform
 from jaxmkl._shards import added
-from jaxmkl._types import Number, PyTree
+from jaxmkl._types import Noise, Number
 from jaxmkl.aggregate.base import FLOOR, Aggregate, Combination, bounded, weighted
 from jaxmkl.losses import Loss
 
@@ -40,7 +40,7 @@ def _votes(output: str, values: jax.Array) -> jax.Array:
 
 
 @pytree.dataclass
-class Uniform(Aggregate):
+class Uniform(Aggregate[jax.Array, tuple, tuple]):
     """All models have the same weight.
 
     Args:
@@ -57,7 +57,7 @@ class Uniform(Aggregate):
         return state
 
     def predict(
-        self, state: jax.Array, values: jax.Array, active: jax.Array | None, noise: PyTree
+        self, state: jax.Array, values: jax.Array, active: jax.Array | None, noise: tuple
     ) -> tuple[Combination, tuple]:
         q = jax.nn.softmax(state, where=active)
         value = weighted(q, _votes(self.output, values))
@@ -65,7 +65,7 @@ class Uniform(Aggregate):
 
     def update(
         self,
-        state: PyTree,
+        state: jax.Array,
         aux: tuple,
         y: jax.Array,
         loss: Loss,
@@ -76,7 +76,7 @@ class Uniform(Aggregate):
 
 
 @abilities.merged.register
-def _(aggregate: Uniform, states: jax.Array, start: PyTree | None) -> jax.Array:
+def _(aggregate: Uniform, states: jax.Array, start: jax.Array | None) -> jax.Array:
     return states[0]
 
 
@@ -86,10 +86,12 @@ class HedgeState(NamedTuple):
     log_weights: jax.Array
 
 
-class _Weighing(Aggregate):
+class _Weighing(Aggregate[HedgeState, Combination, Noise]):
     """The base of aggregates whose state is the models' log-weights, discounted at a rate."""
 
     rate: Any
+    output: str
+    cost: str
 
     def init(self, num_models: int, dtype: DTypeLike) -> HedgeState:
         return HedgeState(jnp.zeros((num_models,), dtype))
@@ -123,8 +125,13 @@ class _Weighing(Aggregate):
         return HedgeState(log_weights - jax.lax.stop_gradient(jnp.max(log_weights)))
 
 
+@abilities.signs.register
+def _(aggregate: Uniform | _Weighing) -> set[str]:
+    return {aggregate.output, getattr(aggregate, "cost", "loss")} & {"vote", "mistake"}
+
+
 @abilities.merged.register
-def _(aggregate: _Weighing, states: HedgeState, start: PyTree | None) -> HedgeState:
+def _(aggregate: _Weighing, states: HedgeState, start: HedgeState | None) -> HedgeState:
     """Merge by the losses in all shards."""
     log_weights = added(states.log_weights, 0 if start is None else start.log_weights)
     log_weights = jnp.maximum(log_weights, FLOOR)
@@ -132,7 +139,7 @@ def _(aggregate: _Weighing, states: HedgeState, start: PyTree | None) -> HedgeSt
 
 
 @pytree.dataclass
-class Hedge(_Weighing):
+class Hedge(_Weighing[tuple]):
     """Weigh models by their losses so far.
 
     Weights are read through softmax, so that no number of rounds makes them underflow together.
@@ -179,7 +186,7 @@ class Hedge(_Weighing):
         pytree.require(good, self, "penalty", self.penalty, "None where mistakes are counted")
 
     def predict(
-        self, state: HedgeState, values: jax.Array, active: jax.Array | None, noise: PyTree
+        self, state: HedgeState, values: jax.Array, active: jax.Array | None, noise: tuple
     ) -> tuple[Combination, Combination]:
         """The weighted mean, with weights renormalised among the active models."""
         if self.bound is not None:
@@ -191,7 +198,7 @@ class Hedge(_Weighing):
 
 
 @pytree.dataclass
-class DrawOne(_Weighing):
+class DrawOne(_Weighing[jax.Array]):
     """Draw one model by its weight; it predicts, and only it learns and is judged.
 
         I ~ p,    p_i = (1 - δ) w_i / Σ w + δ / P,    w_I <- w_I exp(-η_g c_I / p_I)
@@ -225,7 +232,7 @@ class DrawOne(_Weighing):
         return (1.0 - delta) * w + delta / w.shape[0]
 
     def predict(
-        self, state: HedgeState, values: jax.Array, active: jax.Array | None, noise: PyTree
+        self, state: HedgeState, values: jax.Array, active: jax.Array | None, noise: jax.Array
     ) -> tuple[Combination, Combination]:
         p = self.weights(state)
         if active is not None:

@@ -70,7 +70,7 @@ class AlignedInfo(NamedTuple):
 
 
 @pytree.dataclass
-class Aligned(Algorithm):
+class Aligned(Algorithm[AlignedState, tuple, tuple]):
     """One model for each kernel; the one whose kernel is best aligned with the labels predicts.
 
     Args:
@@ -116,15 +116,13 @@ class Aligned(Algorithm):
 
     def init_own(
         self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: DTypeLike
-    ) -> PyTree:
+    ) -> AlignedState:
         models = self.models.init(key, num_inputs, dtype)
         pairs = self._store.init(self._kernels, num_inputs, dtype)
         nothing = jnp.zeros((self.models.num_models,), dtype)
         return AlignedState(**frame, models=models, pairs=pairs, along=nothing, squares=nothing)
 
-    def encode_own(
-        self, state: AlignedState, X: jax.Array, keys: jax.Array
-    ) -> tuple[PyTree, PyTree]:
+    def encode_own(self, state: AlignedState, X: jax.Array, keys: jax.Array) -> tuple:
         """Codes of the models, and of pairs with the first examples while these are counted."""
         counted = state.round < self.num_aligned
         pairs = state.pairs._replace(used=jnp.where(counted, state.pairs.used, 0))
@@ -138,12 +136,14 @@ class Aligned(Algorithm):
         best = jnp.arange(len(norm)) == jnp.argmax(alignment)
         return alignment, best.astype(norm.dtype)
 
-    def predict_own(self, state: AlignedState, code: tuple) -> tuple[Forecast, PyTree]:
+    def predict_own(self, state: AlignedState, code: tuple) -> tuple[Forecast, tuple]:
         f, aux = self.models.predict(state.models, code[0])
         best = self._best(state)[1]
         return Forecast(f[jnp.argmax(best)], f, best), aux
 
-    def update_own(self, state: PyTree, code: tuple, aux: PyTree, feedback: Feedback) -> PyTree:
+    def update_own(
+        self, state: AlignedState, code: tuple, aux: tuple, feedback: Feedback
+    ) -> AlignedState:
         """The models learn; one of the first examples makes a pair with each before it."""
         P, (of_models, of_pairs) = self.models.num_models, code
         first = state.round < self.num_aligned

@@ -10,9 +10,9 @@ from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl import abilities
-from jaxmkl._algorithm import Algorithm, State
+from jaxmkl._algorithm import Algorithm, OwnState, State
 from jaxmkl._feedback import Feedback
-from jaxmkl._types import Number, PyTree
+from jaxmkl._types import Aux, Code, Number, PyTree
 from jaxmkl.kernels import KernelSpace
 from jaxmkl.losses import loss_field
 from jaxmkl.models.supports.protocol import reach_of_all
@@ -50,7 +50,7 @@ class MovingInfo(NamedTuple):
 
 
 @pytree.dataclass
-class MovingKernel(Algorithm):
+class MovingKernel(Algorithm[OwnState, Code, Aux]):
     """Base of learners with basis functions in ``state.rows`` and a kernel that moves.
 
     Args:
@@ -130,9 +130,8 @@ class MovingKernel(Algorithm):
             return jnp.where(jnp.isfinite(new), new, old) if floating else new
 
         gradient = jax.tree.map(lambda g: slope * g, derivative(at))
-        step, after = self.optimizer.update(
-            gradient, state.optimizer, state.coordinates, state.round
-        )
+        given = state.optimizer, state.coordinates, state.round
+        step, after = self.optimizer.update(gradient, *given)
         after = jax.tree.map(kept, after, state.optimizer)
         moved = self.space.clip(jax.tree.map(taken, state.coordinates, step)), after
         before = state.coordinates, state.optimizer

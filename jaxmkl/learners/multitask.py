@@ -142,7 +142,7 @@ class MultiTaskAux(NamedTuple):
 
 
 @pytree.dataclass
-class MultiTask(Algorithm):
+class MultiTask(Algorithm[MultiTaskState, MultiTaskCode, MultiTaskAux]):
     """Gaussian models of tasks, one of all tasks and one of each, on one sampled dictionary.
 
     Args:

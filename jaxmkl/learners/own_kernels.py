@@ -42,7 +42,7 @@ class OwnKernelsState(MovingState):
 
 
 @pytree.dataclass
-class OwnKernels(MovingKernel):
+class OwnKernels(MovingKernel[OwnKernelsState, jax.Array, jax.Array]):
     """Kernel online gradient descent, every centre with a kernel of its own.
 
     Args:
@@ -55,7 +55,7 @@ class OwnKernels(MovingKernel):
 
     def init_own(
         self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: DTypeLike
-    ) -> PyTree:
+    ) -> OwnKernelsState:
         start = self._start(frame, key, num_inputs, dtype)
         own = jax.tree.map(lambda c: jnp.repeat(c[None], self.budget, 0), start["coordinates"])
         return OwnKernelsState(**start, own=own, came=jnp.zeros((), jnp.int32))
@@ -73,8 +73,8 @@ class OwnKernels(MovingKernel):
         return Forecast.of_one(value), value
 
     def update_own(
-        self, state: PyTree, code: jax.Array, aux: jax.Array, feedback: Feedback
-    ) -> PyTree:
+        self, state: OwnKernelsState, code: jax.Array, aux: jax.Array, feedback: Feedback
+    ) -> OwnKernelsState:
         """Move the kernel and add a centre, if there is a label."""
         x, M = code, self.budget
         slope, fresh, wanted = self._step(aux, feedback)

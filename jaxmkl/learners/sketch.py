@@ -69,7 +69,7 @@ class HypothesisSketchState(MovingState):
 
 
 @pytree.dataclass
-class HypothesisSketch(MovingKernel):
+class HypothesisSketch(MovingKernel[HypothesisSketchState, tuple, tuple]):
     """A hypothesis of B basis functions, whose kernel moves in a space of kernels.
 
     Args:
@@ -95,13 +95,13 @@ class HypothesisSketch(MovingKernel):
 
     def init_own(
         self, frame: dict[str, Any], key: jax.Array, num_inputs: int, dtype: DTypeLike
-    ) -> PyTree:
+    ) -> HypothesisSketchState:
         start = self._start(frame, key, num_inputs, dtype)
         since, number = jnp.zeros((self.budget,), jnp.int32), jnp.zeros((), jnp.int32)
         return HypothesisSketchState(**start, since=since, number=number)
 
     def encode_own(
-        self, state: PyTree, X: jax.Array, keys: jax.Array
+        self, state: HypothesisSketchState, X: jax.Array, keys: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
         """Examples, and random numbers (s,) for each."""
         return X, jax.vmap(lambda key: uniform(key, (self.num_sampled,), X.dtype))(keys)
@@ -113,7 +113,9 @@ class HypothesisSketch(MovingKernel):
         value = total.value()
         return Forecast.of_one(value), (value, values, total.exponent)
 
-    def update_own(self, state: PyTree, code: PyTree, aux: tuple, feedback: Feedback) -> PyTree:
+    def update_own(
+        self, state: HypothesisSketchState, code: tuple, aux: tuple, feedback: Feedback
+    ) -> HypothesisSketchState:
         (x, noise), (value, values, exponent), w, B = code, aux, state.weights, self.budget
         places = jnp.arange(B, dtype=jnp.int32)
         slope, fresh, wanted = self._step(value, feedback)
@@ -172,14 +174,13 @@ class HypothesisSketch(MovingKernel):
             number=state.number + (changed & ~full).astype(jnp.int32),
         )
 
-    def _projection(self, state: PyTree, x: jax.Array, drawn: jax.Array) -> tuple:
+    def _projection(self, state: MovingState, x: jax.Array, drawn: jax.Array) -> tuple:
         """α (s,) of k(x, ·) on the drawn ones, and the share of |k(x, ·)|² that is left over."""
         s, rows = len(drawn), state.rows[drawn]
         both = jnp.concatenate([rows, x[None]])
         # all kernel values in one matrix (s, s + 1)
-        values = jax.vmap(lambda row: self.space.values(state.coordinates, row, both).plain())(
-            rows
-        )
+        each = jax.vmap(lambda row: self.space.values(state.coordinates, row, both).plain())
+        values = each(rows)
         of_drawn = values[:, s]
         alpha = [*_coefficients(values[:, :s], of_drawn)]
         itself = self.space.values(state.coordinates, x, x[None, :]).plain()[0]

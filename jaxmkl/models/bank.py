@@ -7,7 +7,7 @@ learns its kernels is renewed in some rounds, from the memory of the learner.
 """
 
 import abc
-from typing import Any, Self
+from typing import Any, Generic, Self
 
 import jax
 from jax.typing import DTypeLike
@@ -15,11 +15,11 @@ from jax.typing import DTypeLike
 from jaxmkl import _pytree as pytree
 from jaxmkl import abilities
 from jaxmkl._feedback import Feedback
-from jaxmkl._types import PyTree
+from jaxmkl._types import Aux, Code, State
 from jaxmkl.updates import Rule
 
 
-class Bank(abilities.NoMethods, abc.ABC):
+class Bank(abilities.NoMethods, abc.ABC, Generic[State, Code, Aux]):
     """The base of all banks: frozen pytree dataclasses."""
 
     period: int | None = None
@@ -61,16 +61,16 @@ class Bank(abilities.NoMethods, abc.ABC):
     @property
     def random(self) -> bool:
         """Whether steps are random, so that learning needs uniform numbers."""
-        return False
+        return any(rule.random for rule in self.all_rules)
 
     @abc.abstractmethod
     def init(
         self, key: jax.Array, num_inputs: int, dtype: DTypeLike, num_outputs: int | None = None
-    ) -> PyTree:
+    ) -> State:
         """The state before the first round, a pytree; K outputs only if ``many_outputs``."""
 
     @abc.abstractmethod
-    def encode(self, state: PyTree, X: jax.Array, round: jax.Array, keys: jax.Array) -> PyTree:
+    def encode(self, state: State, X: jax.Array, round: jax.Array, keys: jax.Array) -> Code:
         """Codes of the rows of ``X`` (B, D), with leading axis B.
 
         Args:
@@ -81,13 +81,13 @@ class Bank(abilities.NoMethods, abc.ABC):
         """
 
     @abc.abstractmethod
-    def predict(self, state: PyTree, code: PyTree) -> tuple[jax.Array, PyTree]:
+    def predict(self, state: State, code: Code) -> tuple[jax.Array, Aux]:
         """The values (E,) or (K, E) of one example, and results that :meth:`update` reuses."""
 
     @abc.abstractmethod
-    def update(self, state: PyTree, code: PyTree, aux: PyTree, feedback: Feedback) -> PyTree:
+    def update(self, state: State, code: Code, aux: Aux, feedback: Feedback) -> State:
         """The state after an example."""
 
-    def close(self, state: PyTree, codes: PyTree, round: jax.Array) -> PyTree:
+    def close(self, state: State, codes: Code, round: jax.Array) -> State:
         """The state after a block; rounds below ``round`` are over."""
         return state

@@ -2,7 +2,8 @@
 
 The features of a block are computed at once and shared by all rules. A sequential feature map,
 such as one that grows with the stream, computes those of each example in turn, before its label is
-asked for. A map that learns does so after the prediction of the round.
+asked for; rules then have blocks of one example. A map that learns does so after the prediction of
+the round.
 """
 
 from collections.abc import Iterator, Sequence
@@ -49,9 +50,7 @@ class FeatureCode(NamedTuple):
     features: PyTree
     """Code of the feature map."""
     rules: tuple
-    """Codes of the rules; empty with a sequential map."""
-    round: Any = None
-    """The round of the example, for a sequential map."""
+    """Codes of the rules."""
 
 
 class FeatureAux(NamedTuple):
@@ -61,14 +60,43 @@ class FeatureAux(NamedTuple):
     """Features (P, M)."""
     features: PyTree
     """The results of the feature map."""
-    codes: tuple
-    """Codes of the rules; for a sequential map, those of a block of one."""
     rules: tuple
     """The results of the rules."""
 
 
+class BlocksOfOne(NamedTuple):
+    """A rule on features that are not known before their round: it has blocks of one example."""
+
+    rule: Rule
+    num_rates: int
+    period: int | None = None
+
+    def encode(self, state: PyTree, round: jax.Array, Z: jax.Array) -> jax.Array:
+        """The rounds (B,) of the examples, as features are unknown."""
+        return rounds_of(round, len(Z))
+
+    def predict(self, state: PyTree, round: jax.Array, z: jax.Array) -> tuple[jax.Array, tuple]:
+        """The rule's values; and its codes of the block, the values, and its results."""
+        codes = self.rule.encode(state, round, z[None])
+        values, aux = self.rule.predict(state, take(codes, 0), z)
+        return values, (codes, values, aux)
+
+    def update(self, state: PyTree, round: jax.Array, aux: tuple, feedback: Feedback) -> PyTree:
+        """The rule's update, and the end of the block."""
+        codes, _, own = aux
+        after = self.rule.update(state, take(codes, 0), own, feedback)
+        if self.rule.period is None:
+            return after
+        closed = self.rule.close(after, codes, round + 1)
+        return optax.tree.where(feedback.present, closed, state)
+
+    def close(self, state: PyTree, rounds: jax.Array, round: jax.Array) -> PyTree:
+        """The state as it is: the last update closed the last block."""
+        return state
+
+
 @pytree.dataclass
-class FeatureModels(Bank):
+class FeatureModels(Bank[FeatureModelsState, FeatureCode, FeatureAux]):
     """A bank of linear models on the features of kernels.
 
     There is a model for each rule, rate and kernel, in this order: rule by rule, rate by rate,
@@ -117,14 +145,20 @@ class FeatureModels(Bank):
         return self.rules
 
     @property
-    def random(self) -> bool:
-        return any(rule.random for rule in self.rules)
-
-    @property
     def period(self) -> int | None:  # type: ignore[override]
         """The common period of the map and, unless the map is sequential, of the rules."""
-        parts = (self.features, *(() if self.features.sequential else self.rules))
-        return common_period(parts)
+        return common_period((self.features, *self._rules))
+
+    @property
+    def _rules(self) -> tuple[Rule | BlocksOfOne, ...]:
+        """The rules as the features of the map need them."""
+        if not self.features.sequential:
+            return self.rules
+        return tuple(BlocksOfOne(rule, rule.num_rates) for rule in self.rules)
+
+    def _each(self, state: FeatureModelsState, *others: tuple) -> Iterator[tuple]:
+        """The rules, each with its state and with its item of the ``others``."""
+        return zip(self._rules, state.rules, *others, strict=True)
 
     def init(
         self, key: jax.Array, num_inputs: int, dtype: DTypeLike, num_outputs: int | None = None
@@ -139,36 +173,17 @@ class FeatureModels(Bank):
     ) -> FeatureCode:
         """The features of a block ``X`` (B, D), and the codes of the rules."""
         codes = self.features.encode(state.features, self.kernels, X, round, keys)
-        if self.features.sequential:
-            return FeatureCode(codes, (), rounds_of(round, X.shape[0]))
         Z = jax.vmap(lambda code: self.features.predict(state.features, code)[0])(codes)
-        return FeatureCode(codes, self._encoded(state, round, Z))
-
-    def _rules(self, state: FeatureModelsState, *others: tuple) -> Iterator[tuple]:
-        """The rules, each with its state and with its item of the ``others``."""
-        return zip(self.rules, state.rules, *others, strict=True)
-
-    def _encoded(self, state: FeatureModelsState, round: jax.Array, Z: jax.Array) -> tuple:
-        """Codes of the rules for features Z (B, P, M)."""
-        return tuple(rule.encode(own, round, Z) for rule, own in self._rules(state))
-
-    def _of_one(self, codes: PyTree) -> PyTree:
-        """A rule's code of an example; for a sequential map, from the codes of a block of one."""
-        return take(codes, 0) if self.features.sequential else codes
+        of_rules = tuple(rule.encode(own, round, Z) for rule, own in self._each(state))
+        return FeatureCode(codes, of_rules)
 
     def predict(
         self, state: FeatureModelsState, code: FeatureCode
     ) -> tuple[jax.Array, FeatureAux]:
         z, of_map = self.features.predict(state.features, code.features)
-        codes = code.rules
-        if self.features.sequential:
-            codes = self._encoded(state, code.round, z[None])
-        predicted = [
-            rule.predict(own, self._of_one(of_rule), z)
-            for rule, own, of_rule in self._rules(state, codes)
-        ]
-        each, aux = zip(*predicted, strict=True)
-        return joined(each), FeatureAux(z, of_map, codes, aux)
+        each = self._each(state, code.rules)
+        values, aux = zip(*[rule.predict(*own, z) for rule, *own in each], strict=True)
+        return joined(values), FeatureAux(z, of_map, aux)
 
     def update(
         self, state: FeatureModelsState, code: FeatureCode, aux: FeatureAux, feedback: Feedback
@@ -176,14 +191,9 @@ class FeatureModels(Bank):
         """Take the step of every rule, for the models that take part, and then that of the map."""
         of_rules = feedback._replace(norm=self.features.squared_norms(aux.z)[None, :])
         P, start, rules = len(aux.z), 0, []
-        for rule, own, codes, of_rule in self._rules(state, aux.codes, aux.rules):
+        for rule, *own in self._each(state, code.rules, aux.rules):
             end = start + rule.num_rates * P
-            mine = of_rules.cut(start, end, (1, rule.num_rates, P))
-            after = rule.update(own, self._of_one(codes), of_rule, mine)
-            if self.features.sequential and rule.period is not None:
-                after = rule.close(after, codes, code.round + 1)
-                after = optax.tree.where(feedback.present, after, own)
-            rules.append(after)
+            rules.append(rule.update(*own, of_rules.cut(start, end, (1, rule.num_rates, P))))
             start = end
         features = self.features.update(state.features, code.features, aux.features, feedback)
         return FeatureModelsState(features, tuple(rules))
@@ -191,10 +201,7 @@ class FeatureModels(Bank):
     def close(
         self, state: FeatureModelsState, codes: FeatureCode, round: jax.Array
     ) -> FeatureModelsState:
-        rules = state.rules
-        if not self.features.sequential:
-            each = self._rules(state, codes.rules)
-            rules = tuple(rule.close(own, of_rule, round) for rule, own, of_rule in each)
+        rules = tuple(rule.close(*own, round) for rule, *own in self._each(state, codes.rules))
         features = self.features.close(state.features, codes.features, round)
         return FeatureModelsState(features, rules)
 
@@ -208,29 +215,36 @@ def _(bank: FeatureModels) -> None:
 
 @abilities.squared_norms.register
 def _(bank: FeatureModels, state: FeatureModelsState) -> jax.Array:
-    return joined([abilities.squared_norms(rule, own) for rule, own in bank._rules(state)])
+    return joined(list(map(abilities.squared_norms, bank.rules, state.rules)))
+
+
+@abilities.variances.register
+def _(rule: BlocksOfOne, state: PyTree, round: jax.Array, aux: tuple) -> jax.Array:
+    codes, values, own = aux
+    size = values.size // len(values)
+    return variances_of(rule.rule, size, values.dtype, state, take(codes, 0), own)
 
 
 @abilities.variances.register
 def _(
     bank: FeatureModels, state: FeatureModelsState, code: FeatureCode, aux: FeatureAux
 ) -> jax.Array:
-    P, dtype, each = len(aux.z), aux.z.dtype, []
-    for rule, own, codes, of_rule in bank._rules(state, aux.codes, aux.rules):
-        given = own, bank._of_one(codes), of_rule
-        each.append(variances_of(rule, rule.num_rates * P, dtype, *given))
-    return jnp.concatenate(each)
+    (P, _), dtype, each = aux.z.shape, aux.z.dtype, bank._each(state, code.rules, aux.rules)
+    return jnp.concatenate(
+        [variances_of(rule, rule.num_rates * P, dtype, *own) for rule, *own in each]
+    )
 
 
 @abilities.merged.register
-def _(bank: FeatureModels, states: FeatureModelsState, start: PyTree | None) -> FeatureModelsState:
+def _(
+    bank: FeatureModels, states: FeatureModelsState, start: FeatureModelsState | None
+) -> FeatureModelsState:
     good = not bank.features.sequential
     wanted = "features that do not grow with the stream: they differ between shards"
     pytree.require(good, "merge", "features", bank.features, wanted)
     began = (None,) * len(bank.rules) if start is None else start.rules
     require_same(*(own.features for own in (states, start) if own is not None))
-    each = zip(bank.rules, states.rules, began, strict=True)
-    rules = tuple(abilities.merged(*of_rule) for of_rule in each)
+    rules = tuple(map(abilities.merged, bank.rules, states.rules, began))
     return FeatureModelsState(shard(states.features, 0), rules)
 
 
@@ -243,7 +257,7 @@ def require_same(features: PyTree, *others: PyTree) -> None:
         pytree.require(good, "merge", "features", "different ones", wanted)
 
 
-def variances_of(rule: Rule, size: int, dtype: DTypeLike, *own: PyTree) -> jax.Array:
+def variances_of(rule: Rule | BlocksOfOne, size: int, dtype: DTypeLike, *own: PyTree) -> jax.Array:
     """Variances of a rule's models by its state, code and results; 0 if it does not know them."""
     if not abilities.can(abilities.variances, rule):
         return jnp.zeros((size,), dtype)

@@ -19,7 +19,7 @@ from jaxmkl.updates.first_order import shapes_of_step
 
 
 @pytree.dataclass
-class SupportModels(Bank):
+class SupportModels(Bank[PyTree, tuple, tuple]):
     """A bank of kernel models, each with its support vectors in one store.
 
     Args:
@@ -61,10 +61,6 @@ class SupportModels(Bank):
         return (self.rule,)
 
     @property
-    def random(self) -> bool:
-        return self.rule.random
-
-    @property
     def small_values(self) -> bool:  # type: ignore[override]
         """Those of kernels exp(-u) far from all supports."""
         return any(self.kernels.exponential)
@@ -86,13 +82,13 @@ class SupportModels(Bank):
             draw = jax.vmap(lambda key: uniform(key, (self.num_models,), X.dtype))(keys)
         return code, draw
 
-    def predict(self, state: PyTree, code: tuple) -> tuple[jax.Array, PyTree]:
+    def predict(self, state: PyTree, code: tuple) -> tuple[jax.Array, tuple]:
         f, of_store = self.store.predict(state, self.kernels, code[0])
         # sums that overflow stay numbers, by which rules can step, and are counted as diverged
         f = scaled.bounded(jnp.where(jnp.isnan(f), jnp.inf, f))
         return f, (f, of_store)
 
-    def update(self, state: PyTree, code: tuple, aux: PyTree, feedback: Feedback) -> PyTree:
+    def update(self, state: PyTree, code: tuple, aux: tuple, feedback: Feedback) -> PyTree:
         """Make the example a support vector where the rule has a coefficient for it."""
         (f, of_store), (in_store, draw) = aux, code
         step = self.rule.step(f[None], feedback.y, in_store.own[None])

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmkl._types import PyTree
+from jaxmkl._types import PyTree, State
 
 # Leaves of a state with at most this many numbers are written together, if there are this many
 # leaves: of fewer, XLA itself writes those of one shape together, unless they were joined before.
@@ -21,12 +21,12 @@ _NUMBERS, _LEAVES = 64, 5
 
 
 def scan_in_few_arrays(
-    step: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]],
-    state: PyTree,
+    step: Callable[[State, PyTree], tuple[State, PyTree]],
+    state: State,
     examples: PyTree,
     then: Callable[[PyTree], PyTree],
     unroll: int,
-) -> tuple[PyTree, PyTree]:
+) -> tuple[State, PyTree]:
     """Scan as ``jax.lax.scan(step, state, examples, unroll=unroll)`` does, writing few arrays.
 
     ``then`` is applied to the results of the steps; parts that it does not read are not written.

@@ -17,7 +17,7 @@ from jaxmkl._devices import device_of, left_to_xla, on_accelerator, whole
 from jaxmkl._learner import Learner, Output, reported
 from jaxmkl._programs import LARGE, Kept, num_operations
 from jaxmkl._renewals import Renewals, renewals_of
-from jaxmkl._types import Inputs, Labels, PyTree
+from jaxmkl._types import Inputs, Labels, PyTree, Records
 from jaxmkl.streaming._carry import few_arrays, scan_in_few_arrays
 from jaxmkl.streaming._warnings import refuse_and_warn, troubles
 from jaxmkl.streaming.examples import Examples, Held, is_traced
@@ -99,7 +99,7 @@ class Rows(NamedTuple):
 
 def scan_rows(
     learner: Any, state: PyTree, rows: Rows, blocks: Any = None, *, plan: Plan
-) -> tuple[PyTree, PyTree]:
+) -> tuple[PyTree, Records]:
     """Run a learner over rows in blocks, and return its state and the records (T, ...).
 
     A block starts at a round that is a multiple of its size: if the state is in the middle of a
@@ -111,7 +111,7 @@ def scan_rows(
     most = max(2, -(-(T + B - 1) // B))
     offset, dtype = state.round % B, learner.dtype(state)
 
-    def one(state: PyTree, example: tuple) -> tuple[PyTree, PyTree]:
+    def one(state: PyTree, example: tuple) -> tuple[PyTree, Records]:
         state, output = learner.advance(state, *example)
         return state, plan.record(output)
 
@@ -129,11 +129,11 @@ def scan_rows(
     together = [here and leaf.size == 1 for leaf in jax.tree.leaves(like)]
     apart, back = few_arrays(like, together)
 
-    def one_apart(state: PyTree, example: tuple) -> tuple[PyTree, PyTree]:
+    def one_apart(state: PyTree, example: tuple) -> tuple[PyTree, Records]:
         state, recorded = one(state, example)
         return state, apart(recorded)
 
-    def run_rounds(state: PyTree, number: Any) -> tuple[PyTree, PyTree, PyTree]:
+    def run_rounds(state: PyTree, number: Any) -> tuple[PyTree, PyTree, Records]:
         examples = block_of(state, number)
         codes, y, _ = examples
         if here:
@@ -143,7 +143,7 @@ def scan_rows(
         def unjudged(state: PyTree, example: tuple) -> tuple[PyTree, PyTree]:
             return abilities.advance_unjudged(learner, state, *example)
 
-        def judged(state: PyTree, left: PyTree) -> tuple[PyTree, PyTree]:
+        def judged(state: PyTree, left: PyTree) -> tuple[PyTree, Records]:
             state, outputs = abilities.judge(learner, state, left, y)
             return state, jax.vmap(plan.record)(outputs)
 
@@ -152,7 +152,7 @@ def scan_rows(
         state, recorded = judged(state, left)
         return state, codes, apart(recorded)
 
-    def block(state: PyTree, number: Any) -> tuple[PyTree, PyTree]:
+    def block(state: PyTree, number: Any) -> tuple[PyTree, Records]:
         state, codes, recorded = run_rounds(state, number)
         return learner.close(state, codes), recorded
 
@@ -191,14 +191,14 @@ def num_blocks(round: jax.Array, length: Any, block_size: int) -> jax.Array:
 
 def _scan_first(
     body: Callable, state: PyTree, like: PyTree, shape: tuple[int, int], number: Any
-) -> tuple[PyTree, PyTree]:
+) -> tuple[PyTree, Records]:
     """As ``jax.lax.scan(body, state, arange(length))`` for the first ``number``; zeros after them.
 
     ``shape`` is (length, B): the body returns the state and the records of B rounds, each ``like``
     the given one.
     """
 
-    def turn(i: Any, carry: tuple) -> tuple[PyTree, PyTree]:
+    def turn(i: Any, carry: tuple) -> tuple[PyTree, Records]:
         state, ys = carry
         state, y = body(state, i)
         put = partial(jax.lax.dynamic_update_index_in_dim, index=i, axis=0)
@@ -210,7 +210,7 @@ def _scan_first(
 
 def with_late_labels(
     learner: Any, state: PyTree, delay: int, run_all: Callable[[Any, PyTree], tuple]
-) -> tuple[PyTree, PyTree]:
+) -> tuple[PyTree, Records]:
     """Return ``run_all(learner, state)`` with late labels, all of which are learned in the end.
 
     There may be several states side by side.
@@ -226,7 +226,7 @@ def with_late_labels(
 
 
 def in_segments(
-    run_part: Callable[[Any, PyTree, int, int], tuple[PyTree, PyTree]],
+    run_part: Callable[[Any, PyTree, int, int], tuple[PyTree, Records]],
     learner: Any,
     state: PyTree,
     length: int,
@@ -234,7 +234,7 @@ def in_segments(
     begun: int | None,
     delay: int,
     axis: int = 0,
-) -> tuple[PyTree, PyTree]:
+) -> tuple[PyTree, Records]:
     """Run rows segment by segment, and return the state and the records.
 
     If all states are in the same round, ``begun``, renewals take place between segments, each a
@@ -247,7 +247,7 @@ def in_segments(
       axis: the axis of rounds in the records.
     """
 
-    def segments(learner: Any, state: PyTree) -> tuple[PyTree, PyTree]:
+    def segments(learner: Any, state: PyTree) -> tuple[PyTree, Records]:
         renewals = None if begun is None else renewals_of(learner)
         inner, round = renewals.rounds if renewals else learner, begun or 0
         at, parts, lengths = 0, [], []
@@ -276,14 +276,14 @@ def _until(round: int, length: int, room: int, renewals: Renewals | None) -> int
 
 def run_segments(
     driver: str, learner: Learner, state: PyTree, examples: Examples, room: int, plan: Plan
-) -> tuple[PyTree, PyTree]:
+) -> tuple[PyTree, Records]:
     """Run over examples outside of any trace, in segments padded to a length of ``room``."""
     X, y, length = examples.X, examples.y, examples.length
     before = troubles(state)
     state = with_room(learner, state, capacity_wanted(learner, state, length))
     plan = plan.on(device_of((state, X.array, y.array)))
 
-    def run_part(learner: Any, state: PyTree, start: int, stop: int) -> tuple[PyTree, PyTree]:
+    def run_part(learner: Any, state: PyTree, start: int, stop: int) -> tuple[PyTree, Records]:
         some = [placed(one, examples.dtype, room, start, stop) for one in (X, y)]
         given = left_to_xla((state, Rows(some[0], some[1], length=stop - start)))
         return run_rows(learner, *given, plan=plan)

@@ -20,7 +20,7 @@ from jaxmkl._checks import refuse_unless
 from jaxmkl._devices import on_accelerator
 from jaxmkl._learner import Learner, require_learner
 from jaxmkl._programs import LARGE, Kept
-from jaxmkl._types import Inputs, Labels, PyTree
+from jaxmkl._types import Inputs, Labels, PyTree, Records, State
 from jaxmkl.streaming import _spread
 from jaxmkl.streaming._engine import (
     Plan,
@@ -84,7 +84,7 @@ _permuted, _permuted_on_host = Kept(_permutations), Kept(_permutations, on_host=
 
 
 def run_many(
-    learner: Learner,
+    learner: Learner[State, Any, Any],
     keys: jax.Array,
     X: Inputs,
     y: Labels,
@@ -94,7 +94,7 @@ def run_many(
     record: Record = without_info,
     delay: int = 0,
     mesh: Mesh | None = None,
-) -> tuple[PyTree, PyTree]:
+) -> tuple[State, Records]:
     """Run a learner over a stream once for each key, in one call.
 
     As many runs advance side by side as the device's memory, or a CPU's cache, has room for.
@@ -155,7 +155,7 @@ def run_many(
 
 def _many_in_segments(
     learner: Learner, keys: jax.Array, examples: Examples, permute: bool, plan: Plan
-) -> tuple[PyTree, PyTree]:
+) -> tuple[PyTree, Records]:
     """States and records of the runs of all keys, with leading axis S."""
     X, y, dtype = examples.X.array, examples.y.array, examples.dtype
     (T, D), S = X.shape, len(keys)
@@ -181,17 +181,17 @@ def _many_in_segments(
 @Kept
 def _run_many(
     given: tuple, keys: Any, *, plan: Plan, permute: bool, room: Any, sharding: Any
-) -> tuple[PyTree, PyTree]:
+) -> tuple[PyTree, Records]:
     """Runs of all keys over one stream; ``given`` holds learner, X and y."""
 
     def begin(given: tuple, key: jax.Array, capacity: int) -> PyTree:
         learner, X, _ = given
         return _begun(learner, key, num_inputs=X.shape[1], dtype=X.dtype, capacity=capacity)
 
-    def group(given: tuple, keys: jax.Array) -> tuple[PyTree, PyTree]:
+    def group(given: tuple, keys: jax.Array) -> tuple[PyTree, Records]:
         learner, X, y = given
 
-        def one(key: jax.Array, order: Any) -> tuple[PyTree, PyTree]:
+        def one(key: jax.Array, order: Any) -> tuple[PyTree, Records]:
             rounds = partial(scan_rows, rows=Rows(X, y, order), plan=plan)
             return with_late_labels(learner, begin(given, key, X.shape[0]), plan.delay, rounds)
 
@@ -222,7 +222,7 @@ _begin = Kept(_begun, on_host=True)
 
 def run_fleet(
     learner: Learner,
-    states: PyTree,
+    states: State,
     X: Inputs,
     y: Labels,
     *,
@@ -231,7 +231,7 @@ def run_fleet(
     record: Record = without_info,
     delay: int = 0,
     mesh: Mesh | None = None,
-) -> tuple[PyTree, PyTree]:
+) -> tuple[State, Records]:
     """Run many small learners, each over a stream of its own, side by side.
 
     With one learner for each customer, sensor or machine, M states of the same learner advance
@@ -327,10 +327,10 @@ def run_fleet(
 @Kept
 def _run_fleet(
     learner: Learner, streams: tuple, *, plan: Plan, room: Any, sharding: Any
-) -> tuple[PyTree, PyTree]:
+) -> tuple[PyTree, Records]:
     """Run the streams; ``streams`` are states, X, y and lengths, each with leading axis M."""
 
-    def group(learner: Learner, streams: tuple) -> tuple[PyTree, PyTree]:
+    def group(learner: Learner, streams: tuple) -> tuple[PyTree, Records]:
         states, X, y, lengths = streams
         rounds = partial(side_by_side, X=X, y=y, lengths=lengths, plan=plan)
         return with_late_labels(learner, states, plan.delay, rounds)
@@ -354,7 +354,7 @@ def _in_groups(
     room: int,
     begun: int | None,
     plan: Plan,
-) -> tuple[PyTree, PyTree]:
+) -> tuple[PyTree, Records]:
     """States and records of many runs, in groups of one size.
 
     The last group is padded with copies of the last run.
@@ -366,8 +366,8 @@ def _in_groups(
       room, begun: as for :func:`in_segments`.
     """
 
-    def group(places: np.ndarray) -> tuple[PyTree, PyTree]:
-        def segment(learner: Any, states: PyTree, start: int, stop: int) -> tuple[PyTree, PyTree]:
+    def group(places: np.ndarray) -> tuple[PyTree, Records]:
+        def segment(learner: Any, states: PyTree, start: int, stop: int) -> tuple[PyTree, Records]:
             return run_group(learner, states, *rows(places, start, stop), plan=plan)
 
         return in_segments(segment, learner, states(places), T, room, begun, plan.delay, axis=1)
@@ -404,7 +404,7 @@ def rows_at(tree: PyTree, places: np.ndarray) -> PyTree:
 
 def side_by_side(
     learner: Any, states: PyTree, X: Inputs, y: Labels, lengths: Any, *, plan: Plan
-) -> tuple[PyTree, PyTree]:
+) -> tuple[PyTree, Records]:
     """Runs over rows of their own (S, R, ...), of which the first ``lengths`` are examples.
 
     If ``lengths`` are one number, all states are in the same round. If they are (S,), the records
@@ -414,7 +414,7 @@ def side_by_side(
     # one number for all: otherwise each iteration would select what to keep, for all states
     blocks = jnp.max(num_blocks(rounds, lengths, plan.block_size))
 
-    def one(state: PyTree, X: Inputs, y: Labels, length: Any) -> tuple[PyTree, PyTree]:
+    def one(state: PyTree, X: Inputs, y: Labels, length: Any) -> tuple[PyTree, Records]:
         rows = Rows(X, y, length=length)
         if in_step:  # likewise one start of blocks for all
             own = state.round

@@ -9,7 +9,7 @@ import numpy as np
 from jaxmkl import _pytree as pytree
 from jaxmkl._devices import device_of
 from jaxmkl._learner import Learner
-from jaxmkl._types import Inputs, Labels, PyTree
+from jaxmkl._types import Inputs, Labels, PyTree, Records, State
 from jaxmkl.streaming._engine import (
     Record,
     Rows,
@@ -43,14 +43,14 @@ def _names_a_missing_state(driver: Callable[P, R]) -> Callable[P, R]:
 @_names_a_missing_state
 def run(
     learner: Learner,
-    state: PyTree,
+    state: State,
     X: Inputs,
     y: Labels,
     *,
     block_size: int | None = None,
     record: Record = without_info,
     delay: int = 0,
-) -> tuple[PyTree, PyTree]:
+) -> tuple[State, Records]:
     """Run a learner over a stream, one example after the other, in one compiled call.
 
     These are the rounds of ``jax.lax.scan(learner.step, state, (X, y))``, with the same random
@@ -119,7 +119,7 @@ def run(
     if examples.traced:
         rows, plan = Rows(*examples.cast()), plan.on(device_of(state))
 
-        def rounds(learner: Any, state: PyTree) -> tuple[PyTree, PyTree]:
+        def rounds(learner: Any, state: State) -> tuple[State, Records]:
             return run_rows(learner, state, rows, plan=plan)
 
         return with_late_labels(learner, state, plan.delay, rounds)
@@ -132,13 +132,13 @@ def run(
 
 def stream(
     learner: Learner,
-    state: PyTree,
+    state: State,
     chunks: Iterable[tuple[Inputs, Labels]],
     *,
     block_size: int | None = None,
     record: Record = without_info,
     gaps: bool = False,
-) -> Iterator[tuple[PyTree, PyTree]]:
+) -> Iterator[tuple[State, Records]]:
     """Run a learner over chunks that come from anywhere, in constant memory.
 
     It is a generator: after each chunk, the caller may sum up metrics, save a checkpoint, or stop.
@@ -216,7 +216,7 @@ class Stream:
         self._first: list[Examples] | None = []  # until there are enough of them to be judged
         self._errors: Errors | None = None  # the errors so far, if they are judged
 
-    def push(self, state: PyTree, X: Inputs, y: Labels) -> tuple[PyTree, PyTree]:
+    def push(self, state: PyTree, X: Inputs, y: Labels) -> tuple[PyTree, Records]:
         """Run the next chunk, and return the state after it and its records, None if it is empty.
 
         Raises:
@@ -236,7 +236,7 @@ class Stream:
         self._chunks += 1
         return pushed
 
-    def _run(self, state: PyTree, examples: Examples) -> tuple[PyTree, PyTree]:
+    def _run(self, state: State, examples: Examples) -> tuple[State, Records]:
         self._judge_first(examples)
         self._room = max(self._room, room_for(examples))
         X = examples.X.array

@@ -30,7 +30,7 @@ def _taken(value: object) -> Any:
 
 
 @pytree.dataclass
-class Optax(WeightsRule):
+class Optax(WeightsRule[OptaxState]):
     """Gradient descent on features by an optimiser of optax, for each model apart.
 
         g = L'(f, y) z(x),    (u, s) <- transformation.update(g, s, θ),    θ <- θ + u
@@ -84,9 +84,7 @@ class Optax(WeightsRule):
         optimizer = _for_each(self.transformation.init)(weights)
         return OptaxState(weights, jax.tree.map(typed, optimizer))
 
-    def update(
-        self, state: OptaxState, code: PyTree, aux: PyTree, feedback: Feedback
-    ) -> OptaxState:
+    def update(self, state: OptaxState, code: tuple, aux: tuple, feedback: Feedback) -> OptaxState:
         z, values = aux
         slopes = jax.vmap(self.loss.slope)(values, jnp.atleast_1d(feedback.y))
         gradient = beside_weights(slopes) * z[:, None, None]

@@ -30,7 +30,7 @@ from jaxmkl import _pytree as pytree
 from jaxmkl import abilities
 from jaxmkl._checks import warn_outside
 from jaxmkl._feedback import Feedback
-from jaxmkl._types import Number, Numbers, PyTree
+from jaxmkl._types import Number, Numbers
 from jaxmkl.losses import Hinge, Loss, loss_field
 from jaxmkl.updates.rule import WeightsRule, beside_weights
 
@@ -55,7 +55,7 @@ class FirstOrderState(NamedTuple):
     """θ (P, K, R, M): models on the same features lie together."""
 
 
-class Update(WeightsRule):
+class Update(WeightsRule[FirstOrderState]):
     """Base of rules of first order: frozen pytree dataclasses that define :meth:`step`.
 
     This class applies the step on features; each output is a model of its own.
@@ -93,7 +93,7 @@ class Update(WeightsRule):
         return FirstOrderState(jnp.zeros(shape, dtype))
 
     def update(
-        self, state: FirstOrderState, code: PyTree, aux: PyTree, feedback: Feedback
+        self, state: FirstOrderState, code: tuple, aux: tuple, feedback: Feedback
     ) -> FirstOrderState:
         (z, values), y = aux, jnp.atleast_1d(feedback.y)
         step = jax.vmap(self.step, in_axes=(0, 0, None))(values, y, feedback.norm)

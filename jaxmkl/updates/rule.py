@@ -11,7 +11,7 @@ A rule has models at R rates for each of P kernels, f = θ·z(x), with K outputs
 """
 
 import abc
-from typing import Any
+from typing import Any, Generic
 
 import jax
 import jax.numpy as jnp
@@ -21,11 +21,11 @@ from jax.typing import DTypeLike
 from jaxmkl import abilities
 from jaxmkl._blocks import dots, take, uniform
 from jaxmkl._feedback import Feedback
-from jaxmkl._types import PyTree
+from jaxmkl._types import EMPTY, Aux, Code, State
 from jaxmkl.losses import HasLoss
 
 
-class Rule(abilities.NoMethods, HasLoss, abc.ABC):
+class Rule(abilities.NoMethods, HasLoss, abc.ABC, Generic[State, Code, Aux]):
     """Base of all update rules: frozen pytree dataclasses.
 
     An argument outside its range raises a ``ValueError`` that names it.
@@ -54,10 +54,10 @@ class Rule(abilities.NoMethods, HasLoss, abc.ABC):
     @abc.abstractmethod
     def init(
         self, num_kernels: int, num_coordinates: int, dtype: DTypeLike, num_outputs: int = 1
-    ) -> PyTree:
+    ) -> State:
         """The rule's state, a pytree, for features z (P, M)."""
 
-    def encode(self, state: PyTree, round: jax.Array, Z: jax.Array) -> PyTree:
+    def encode(self, state: State, round: jax.Array, Z: jax.Array) -> Code:
         """Codes of a block of features ``Z`` (B, P, M), with leading axis B.
 
         Args:
@@ -65,26 +65,26 @@ class Rule(abilities.NoMethods, HasLoss, abc.ABC):
           round: the round of the next example; row j belongs to ``round // B * B + j``.
           Z: the features. Rows of rounds that are over are ignored.
         """
-        return ()
+        return EMPTY
 
     @abc.abstractmethod
-    def predict(self, state: PyTree, code: PyTree, z: jax.Array) -> tuple[jax.Array, PyTree]:
+    def predict(self, state: State, code: Code, z: jax.Array) -> tuple[jax.Array, Aux]:
         """Values (K, R, P) of the models on z (P, M), and what :meth:`update` uses again."""
 
     @abc.abstractmethod
-    def update(self, state: PyTree, code: PyTree, aux: PyTree, feedback: Feedback) -> PyTree:
+    def update(self, state: State, code: Code, aux: Aux, feedback: Feedback) -> State:
         """The state after an example.
 
         Every bit of a model stays as it was unless ``feedback.taken()`` (1, R, P) is True for it.
         """
 
-    def close(self, state: PyTree, codes: PyTree, round: jax.Array) -> PyTree:
+    def close(self, state: State, codes: Code, round: jax.Array) -> State:
         """The state after a block; rounds below ``round`` are over."""
         return state
 
     def fitted(
-        self, state: PyTree, Z: jax.Array, y: jax.Array, counts: jax.Array, round: jax.Array
-    ) -> PyTree:
+        self, state: State, Z: jax.Array, y: jax.Array, counts: jax.Array, round: jax.Array
+    ) -> State:
         """The state of models that begin anew and learn N examples before a round.
 
         By default examples are learned one after the other, each once. A rule with a solution in
@@ -100,7 +100,7 @@ class Rule(abilities.NoMethods, HasLoss, abc.ABC):
         """
         first = round - jnp.sum(counts > 0, dtype=jnp.int32)
 
-        def learned(example: tuple, own: PyTree) -> PyTree:
+        def learned(example: tuple, own: State) -> State:
             z, label, now = example
             codes = self.encode(own, now, z[None])
             code = take(codes, 0)
@@ -113,7 +113,7 @@ class Rule(abilities.NoMethods, HasLoss, abc.ABC):
             feedback = Feedback(label, updates, yes, yes, chance=chance, norm=norm)
             return self.close(self.update(own, code, aux, feedback), codes, now + 1)
 
-        def turn(own: PyTree, example: tuple) -> tuple[PyTree, None]:
+        def turn(own: State, example: tuple) -> tuple[State, None]:
             z, label, count, before = example
             after = learned((z, label, first + before), own)
             return optax.tree.where(count > 0, after, own), None
@@ -124,14 +124,14 @@ class Rule(abilities.NoMethods, HasLoss, abc.ABC):
         return jax.lax.scan(turn, began, (Z, y, counts, before))[0]
 
 
-class WeightsRule(Rule):
+class WeightsRule(Rule[State, tuple, tuple]):
     """Base of rules whose states have ``weights`` θ (P, K, R, M).
 
     Models on the same features z_p lie together, so that a prediction is one product of
     matrices for each kernel.
     """
 
-    def predict(self, state: Any, code: PyTree, z: jax.Array) -> tuple[jax.Array, PyTree]:
+    def predict(self, state: Any, code: tuple, z: jax.Array) -> tuple[jax.Array, tuple]:
         """Values θ·z (K, R, P) on features (P, M); and the features and values themselves."""
         P, K, R, M = state.weights.shape
         if K * R == 1:  # one model a kernel: no matrices to multiply

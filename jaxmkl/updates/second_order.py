@@ -92,8 +92,12 @@ class RLSCode(NamedTuple):
     value: jax.Array  # θ·z (K, R, P)
 
 
+#: Values (K, R, P), and of the period Σ_s h_s·z factor_s (R, P, period) and Σ_s (h_s·z)² (R, P).
+RLSAux = tuple[jax.Array, jax.Array, jax.Array]
+
+
 @pytree.dataclass
-class RLS(Rule):
+class RLS(Rule[RLSState, RLSCode, RLSAux]):
     """Recursive least squares with forgetting, at one forgetting factor or several.
 
         g = S z,   d = φ_k + z·g,   θ <- θ + g (y - θ·z) / d,   S <- (S - g g'/d) / φ_k
@@ -235,17 +239,14 @@ class RLS(Rule):
             value=jnp.transpose(value, (2, 3, 0, 1)),
         )
 
-    def predict(self, state: RLSState, code: RLSCode, z: jax.Array) -> tuple[jax.Array, PyTree]:
-        """Values (K, R, P); and these with the sums over the period that :meth:`update` uses.
-
-        These are Σ_s h_s·z factor_s (R, P, period) and Σ_s (h_s·z)² (R, P).
-        """
+    def predict(self, state: RLSState, code: RLSCode, z: jax.Array) -> tuple[jax.Array, RLSAux]:
+        """Values (K, R, P); and these with the sums over the period that :meth:`update` uses."""
         h_z = jnp.einsum("rpsu,rpu->rps", state.table, code.kernel, precision=_HIGHEST)
         sums = jnp.einsum("rps,rpsu->rpu", h_z, state.table, precision=_HIGHEST)
         values = code.value + jnp.moveaxis(sums[..., state.period :], -1, 0)
         return values, (values, sums[..., : state.period], jnp.sum(h_z**2, axis=-1))
 
-    def update(self, state: RLSState, code: RLSCode, aux: PyTree, feedback: Feedback) -> RLSState:
+    def update(self, state: RLSState, code: RLSCode, aux: RLSAux, feedback: Feedback) -> RLSState:
         (values, past, square), dtype = aux, aux[0].dtype
         errors = jnp.atleast_1d(feedback.y)[:, None, None] - values
         # rounding must not make the variance of an exhausted direction negative
@@ -376,7 +377,7 @@ class RLS(Rule):
 
 
 @abilities.variances.register
-def _(rule: RLS, state: RLSState, code: RLSCode, aux: PyTree) -> jax.Array:
+def _(rule: RLS, state: RLSState, code: RLSCode, aux: RLSAux) -> jax.Array:
     """z'S z (R, P)."""
     return jnp.maximum(_left(code, aux[2]), 0.0) / state.discount
 
@@ -391,7 +392,7 @@ def _(rule: RLS, state: RLSState, round: jax.Array, z: jax.Array) -> jax.Array:
 
 
 @abilities.merged.register
-def _(rule: RLS, states: RLSState, start: PyTree | None) -> RLSState:
+def _(rule: RLS, states: RLSState, start: RLSState | None) -> RLSState:
     """S and θ from the sums of A = S⁻¹ and b = A θ, in which each example is a summand."""
     good = bool(np.all(np.asarray(rule.forgetting) == 1.0))
     wanted = "1: what was forgotten in a shard does not tell how old it is in the whole"
@@ -411,7 +412,7 @@ def gathered_diagonal(S: jax.Array) -> jax.Array:
 
 
 @jax.jit
-def _joined(rule: RLS, states: RLSState, start: PyTree | None) -> RLSState:
+def _joined(rule: RLS, states: RLSState, start: RLSState | None) -> RLSState:
     """The state from the sums of all shards' A and A θ, with nothing pending."""
     empty = jax.tree.map(lambda leaf: jnp.zeros_like(leaf[0]), states)
     A, b = jax.vmap(rule._information)(states)

@@ -47,7 +47,7 @@ class DelayedState(WrapperState):
 
 
 @pytree.dataclass
-class Delayed(OneByOne):
+class Delayed(OneByOne[DelayedState, tuple]):
     """A learner whose labels arrive late; made by :func:`delayed`."""
 
     learner: Learner = pytree.part(Learner, "a learner, as jaxmkl.raker()")
@@ -76,13 +76,7 @@ class Delayed(OneByOne):
         return prediction, (prediction.value,)
 
     def update_code(
-        self,
-        state: DelayedState,
-        code: Row,
-        aux: tuple,
-        y: Array,
-        asked: Array,
-        present: Array,
+        self, state: DelayedState, code: Row, aux: tuple, y: Array, asked: Array, present: Array
     ) -> tuple[DelayedState, Array]:
         """The example waits for its label, and the one of N rounds ago is learned."""
         sound = ~jnp.any(jnp.isnan(aux[0])) & jnp.all(jnp.isfinite(y))
@@ -120,10 +114,7 @@ class Delayed(OneByOne):
         return _flushed(self, state)
 
     def _emptied(self, state: DelayedState) -> DelayedState:
-        def one(_: Array, state: DelayedState) -> DelayedState:
-            return self._learned(state, state.due > 0)
-
-        return jax.lax.fori_loop(0, self.delay, one, state)
+        return jax.lax.fori_loop(0, self.delay, lambda _, s: self._learned(s, s.due > 0), state)
 
 
 @abilities.num_supports.register

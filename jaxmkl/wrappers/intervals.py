@@ -9,7 +9,7 @@ from jax.typing import DTypeLike
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import count_on
 from jaxmkl._learner import Learner, Prediction
-from jaxmkl._types import Number, PyTree
+from jaxmkl._types import Code, Number, PyTree
 from jaxmkl.wrappers.wrapper import OnBlocks, WrapperState, followed, require_numbers, stretched
 
 FIRST = 1.0, 10.0  # bounds of the first quantile, if the scale of labels is known
@@ -38,7 +38,7 @@ class IntervalsInfo(NamedTuple):
 
 
 @pytree.dataclass
-class Intervals(OnBlocks):
+class Intervals(OnBlocks[IntervalsState, Code, tuple]):
     """A learner whose predictions come with intervals; made by :func:`intervals`."""
 
     learner: Learner = pytree.part(Learner, "a learner, as jaxmkl.raker()")
@@ -55,7 +55,7 @@ class Intervals(OnBlocks):
         unknown = jnp.full(shape, jnp.nan, dtype)
         return IntervalsState(inner, unknown, jnp.zeros(shape, dtype), unknown, none)
 
-    def predict_code(self, state: IntervalsState, code: PyTree) -> tuple[Prediction, tuple]:
+    def predict_code(self, state: IntervalsState, code: Code) -> tuple[Prediction, tuple]:
         """The prediction, and the interval around its value."""
         prediction, aux = super().predict_code(state, code)
         value, scale = prediction.value, _scale(prediction)
@@ -63,13 +63,7 @@ class Intervals(OnBlocks):
         return prediction._replace(interval=(value - radius, value + radius)), (value, scale, aux)
 
     def update_code(
-        self,
-        state: IntervalsState,
-        code: PyTree,
-        aux: tuple,
-        y: Array,
-        asked: Array,
-        present: Array,
+        self, state: IntervalsState, code: Code, aux: tuple, y: Array, asked: Array, present: Array
     ) -> tuple[IntervalsState, Array]:
         """The inner learner learns, and the radius grows or shrinks, if there is a label."""
         value, scale, inside = aux

@@ -17,7 +17,7 @@ from jax.typing import DTypeLike
 from jaxmkl import _pytree as pytree
 from jaxmkl import abilities
 from jaxmkl._learner import Learner, Output, Prediction
-from jaxmkl._types import Number, PyTree
+from jaxmkl._types import Aux, Code, Number, PyTree
 from jaxmkl.wrappers.wrapper import OnBlocks, WrapperState
 
 WANTED = "a whole number of labels, from 0 to 2**31 - 1"
@@ -39,7 +39,7 @@ class LabelBudgetState(WrapperState):
 
 
 @pytree.dataclass
-class LabelBudget(OnBlocks):
+class LabelBudget(OnBlocks[LabelBudgetState, Code, Aux]):
     """A learner that asks for a limited number of labels; made by :func:`label_budget`."""
 
     learner: Learner = pytree.part(Learner, "a learner, as jaxmkl.raker()")
@@ -58,19 +58,13 @@ class LabelBudget(OnBlocks):
         inner = self.learner.init(key, num_inputs, dtype)
         return LabelBudgetState(inner, remaining, *jnp.zeros((2,), jnp.int32))
 
-    def predict_code(self, state: LabelBudgetState, code: PyTree) -> tuple[Prediction, PyTree]:
+    def predict_code(self, state: LabelBudgetState, code: Code) -> tuple[Prediction, Aux]:
         """Ask if the inner learner wants the label and the budget is not spent."""
         prediction, aux = super().predict_code(state, code)
         return prediction._replace(query=prediction.query & (state.remaining > 0)), aux
 
     def update_code(
-        self,
-        state: LabelBudgetState,
-        code: PyTree,
-        aux: PyTree,
-        y: Array,
-        asked: Array,
-        present: Array,
+        self, state: LabelBudgetState, code: Code, aux: Aux, y: Array, asked: Array, present: Array
     ) -> tuple[LabelBudgetState, Array]:
         updated, learned = super().update_code(state, code, aux, y, asked, present)
         spent, left = asked & present, state.remaining > 0

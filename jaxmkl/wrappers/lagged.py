@@ -29,7 +29,7 @@ class LaggedState(WrapperState):
 
 
 @pytree.dataclass
-class Lagged(OneByOne):
+class Lagged(OneByOne[LaggedState, tuple]):
     """A learner with the last labels and errors among its inputs; made by :func:`lagged`."""
 
     learner: Learner = pytree.part(Learner, "a learner, as jaxmkl.raker()")
@@ -53,13 +53,7 @@ class Lagged(OneByOne):
         return prediction, (codes, aux, prediction.value)
 
     def update_code(
-        self,
-        state: LaggedState,
-        code: Row,
-        aux: tuple,
-        y: Array,
-        asked: Array,
-        present: Array,
+        self, state: LaggedState, code: Row, aux: tuple, y: Array, asked: Array, present: Array
     ) -> tuple[LaggedState, Array]:
         """The inner learner learns; the label, or else the prediction, becomes the latest one."""
         codes, inside, value = aux

@@ -13,7 +13,7 @@ from jaxmkl._algorithm import State
 from jaxmkl._blocks import take
 from jaxmkl._checks import require_key
 from jaxmkl._learner import Learner, Prediction
-from jaxmkl._types import PyTree
+from jaxmkl._types import Aux, Code, PyTree
 from jaxmkl.wrappers.wrapper import Wrapper
 
 
@@ -45,7 +45,7 @@ class OneVsRestState:
 
 
 @pytree.dataclass
-class OneVsRest(Wrapper):
+class OneVsRest(Wrapper[OneVsRestState, Code, Aux]):
     """One learner for each class, side by side; made by :func:`one_vs_rest`."""
 
     learner: Learner = pytree.part(Learner, "a classifier, as jaxmkl.spa()")
@@ -65,38 +65,27 @@ class OneVsRest(Wrapper):
     def init(self, key: Array, num_inputs: int, dtype: DTypeLike | None = None) -> OneVsRestState:
         require_key(self, key)
         keys = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(self.num_classes))
-        return OneVsRestState.of(
-            jax.vmap(lambda key: self.learner.init(key, num_inputs, dtype))(keys)
-        )
+        inner = jax.vmap(lambda key: self.learner.init(key, num_inputs, dtype))(keys)
+        return OneVsRestState.of(inner)
 
-    def encode(self, state: OneVsRestState, X: Array, given: Array | None = None) -> PyTree:
+    def encode(self, state: OneVsRestState, X: Array, given: Array | None = None) -> Code:
         """Codes of all learners; the axis of learners follows the axis of rows."""
-        each = jax.vmap(lambda own: self.learner.encode(own, X, given), out_axes=1)
-        return each(state.inner)
+        return jax.vmap(lambda own: self.learner.encode(own, X, given), out_axes=1)(state.inner)
 
-    def predict_code(self, state: OneVsRestState, code: PyTree) -> tuple[Prediction, PyTree]:
+    def predict_code(self, state: OneVsRestState, code: Code) -> tuple[Prediction, Aux]:
         """The learners' values (K,); the label is asked for if one of them wants it."""
         each, aux = jax.vmap(self.learner.predict_code)(state.inner, code)
         return each._replace(query=jnp.any(each.query), score=jnp.max(each.score)), aux
 
     def update_code(
-        self,
-        state: OneVsRestState,
-        code: PyTree,
-        aux: PyTree,
-        y: Array,
-        asked: Array,
-        present: Array,
+        self, state: OneVsRestState, code: Code, aux: Aux, y: Array, asked: Array, present: Array
     ) -> tuple[OneVsRestState, Array]:
         """Each learner learns its own label, which is +1 for its class and -1 otherwise."""
-
-        def one(own: PyTree, code: PyTree, aux: PyTree, y: Array) -> tuple[PyTree, Array]:
-            return self.learner.update_code(own, code, aux, y, asked, present)
-
-        inner, learned = jax.vmap(one)(state.inner, code, aux, y)
+        each = jax.vmap(self.learner.update_code, in_axes=(0, 0, 0, 0, None, None))
+        inner, learned = each(state.inner, code, aux, y, asked, present)
         return OneVsRestState.of(inner), jnp.all(learned)
 
-    def close(self, state: OneVsRestState, codes: PyTree) -> OneVsRestState:
+    def close(self, state: OneVsRestState, codes: Code) -> OneVsRestState:
         return OneVsRestState.of(jax.vmap(self.learner.close, in_axes=(0, 1))(state.inner, codes))
 
     def loss_value(self, prediction: Array, y: Array) -> Array:

@@ -100,7 +100,7 @@ class PredictiveAux(NamedTuple):
 
 
 @pytree.dataclass
-class Predictive(OnBlocks):
+class Predictive(OnBlocks[PredictiveState, PredictiveCode, PredictiveAux]):
     """A learner whose predictions are distributions; made by :func:`predictive`."""
 
     learner: Learner = pytree.part(Learner, "a learner, as jaxmkl.expert_mkl()")

@@ -96,7 +96,7 @@ class ProbabilitiesAux(NamedTuple):
 
 
 @pytree.dataclass
-class Probabilities(OnBlocks):
+class Probabilities(OnBlocks[ProbabilitiesState, ProbabilitiesCode, ProbabilitiesAux]):
     """A classifier whose predictions are log-odds; made by :func:`probabilities`."""
 
     learner: Learner = pytree.part(Learner, "a classifier, as jaxmkl.expert_mkl(task=...)")

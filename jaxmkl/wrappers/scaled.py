@@ -7,7 +7,7 @@ used.
 """
 
 import abc
-from typing import NamedTuple
+from typing import Generic, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,23 +21,23 @@ from jaxmkl._blocks import count_on
 from jaxmkl._checks import require_key, usable_rows
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl._moments import Moments
-from jaxmkl._types import Number, PyTree
+from jaxmkl._types import Aux, Number, PyTree, State
 from jaxmkl.wrappers.wrapper import OnBlocks, WrapperState
 
 
-class Scaler(abc.ABC):
+class Scaler(abc.ABC, Generic[State, Aux]):
     """Base of online scalers: frozen pytree dataclasses that define these methods."""
 
     @abc.abstractmethod
-    def init(self, key: Array, num_inputs: int, dtype: DTypeLike) -> PyTree:
+    def init(self, key: Array, num_inputs: int, dtype: DTypeLike) -> State:
         """The state before the first example."""
 
     @abc.abstractmethod
-    def predict(self, state: PyTree, x: Array) -> tuple[Array, PyTree]:
+    def predict(self, state: State, x: Array) -> tuple[Array, Aux]:
         """The scaled ``x`` (D,), and the change that it makes to the state."""
 
     @abc.abstractmethod
-    def update(self, state: PyTree, aux: PyTree, seen: Array) -> PyTree:
+    def update(self, state: State, aux: Aux, seen: Array) -> State:
         """The state after the change ``aux``; unchanged unless ``seen``."""
 
 
@@ -67,7 +67,7 @@ class RunningMomentsState(NamedTuple):
 
 
 @pytree.dataclass
-class RunningMoments(Scaler):
+class RunningMoments(Scaler[RunningMomentsState, RunningMomentsState]):
     """Mean 0 and variance 1 by running moments (Welford, 1962), the present example included.
 
         x <- x within m ± clip sqrt(v)                                                  (1)
@@ -148,7 +148,7 @@ class RunningRanksState(NamedTuple):
 
 
 @pytree.dataclass
-class RunningRanks(Scaler):
+class RunningRanks(Scaler[RunningRanksState, tuple[Array, Array]]):
     """Ranks on a normal scale, by a sketch of each column's quantiles.
 
     If L values are below x and Q equal to it in a uniform sample of n <= C earlier inputs
@@ -195,7 +195,7 @@ class RunningRanks(Scaler):
 
 
 @pytree.dataclass
-class AllBut(Scaler):
+class AllBut(Scaler[State, Aux]):
     """A scaler of all inputs except some, which are left unchanged.
 
     Args:
@@ -220,17 +220,17 @@ class AllBut(Scaler):
         pytree.require(good, self, "ranges", self.ranges, "pairs (first, end), 0 <= first < end")
         vars(self)["ranges"] = ranges
 
-    def init(self, key: Array, num_inputs: int, dtype: DTypeLike) -> PyTree:
+    def init(self, key: Array, num_inputs: int, dtype: DTypeLike) -> State:
         return self.scaler.init(key, num_inputs, dtype)
 
-    def predict(self, state: PyTree, x: Array) -> tuple[Array, PyTree]:
+    def predict(self, state: State, x: Array) -> tuple[Array, Aux]:
         z, aux = self.scaler.predict(state, x)
         stay = np.zeros(len(x), bool)
         for first, end in self.ranges:
             stay[first:end] = True
         return jnp.where(stay, x, z), aux
 
-    def update(self, state: PyTree, aux: PyTree, seen: Array) -> PyTree:
+    def update(self, state: State, aux: Aux, seen: Array) -> State:
         return self.scaler.update(state, aux, seen)
 
 
@@ -250,7 +250,7 @@ class ScaledCode(NamedTuple):
 
 
 @pytree.dataclass
-class ScaledInputs(OnBlocks):
+class ScaledInputs(OnBlocks[ScaledInputsState, ScaledCode, Aux]):
     """A learner whose inputs are scaled online; made by :func:`scaled`."""
 
     learner: Learner = pytree.part(Learner, "a learner, as jaxmkl.raker()")
@@ -282,16 +282,14 @@ class ScaledInputs(OnBlocks):
         codes = super().encode(state, Z, X if given is None else given)
         return ScaledCode(codes, changes, usable)
 
-    def predict_code(
-        self, state: ScaledInputsState, code: ScaledCode
-    ) -> tuple[Prediction, PyTree]:
+    def predict_code(self, state: ScaledInputsState, code: ScaledCode) -> tuple[Prediction, Aux]:
         return super().predict_code(state, code.inner)
 
     def update_code(
         self,
         state: ScaledInputsState,
         code: ScaledCode,
-        aux: PyTree,
+        aux: Aux,
         y: Array,
         asked: Array,
         present: Array,

@@ -8,7 +8,7 @@ from jaxmkl import _pytree as pytree
 from jaxmkl import abilities
 from jaxmkl._blocks import or_zero
 from jaxmkl._learner import Learner, Prediction
-from jaxmkl._types import Number, PyTree
+from jaxmkl._types import Code, Number
 from jaxmkl.wrappers.label_budget import has_labels_left
 from jaxmkl.wrappers.scaled import RunningMoments, RunningMomentsState
 from jaxmkl.wrappers.wrapper import (
@@ -37,7 +37,7 @@ class ScaledTargetsState(WrapperState):
 
 
 @pytree.dataclass
-class ScaledTargets(OnBlocks):
+class ScaledTargets(OnBlocks[ScaledTargetsState, Code, tuple]):
     """A learner whose targets are scaled online; made by :func:`scaled_targets`."""
 
     learner: Learner = pytree.part(Learner, "a learner, as jaxmkl.raker()")
@@ -56,7 +56,7 @@ class ScaledTargets(OnBlocks):
         moments = MOMENTS.init(key, residual.size, dtype)
         return ScaledTargetsState(inner, moments, residual, jnp.zeros((), jnp.int32))
 
-    def predict_code(self, state: ScaledTargetsState, code: PyTree) -> tuple[Prediction, tuple]:
+    def predict_code(self, state: ScaledTargetsState, code: Code) -> tuple[Prediction, tuple]:
         """The prediction in the target's own units; the first label is asked for."""
         prediction, aux = super().predict_code(state, code)
         shape = prediction.value.shape
@@ -78,7 +78,7 @@ class ScaledTargets(OnBlocks):
     def update_code(
         self,
         state: ScaledTargetsState,
-        code: PyTree,
+        code: Code,
         aux: tuple,
         y: Array,
         asked: Array,

@@ -8,13 +8,12 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
+from jaxmkl import _algorithm, abilities
 from jaxmkl import _pytree as pytree
-from jaxmkl import abilities
-from jaxmkl._algorithm import State
 from jaxmkl._blocks import or_zero, take
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl._renewals import Renewals, renewals_of
-from jaxmkl._types import Number, PyTree
+from jaxmkl._types import Aux, Code, Number, PyTree, State
 
 
 @pytree.dataclass
@@ -31,7 +30,7 @@ class WrapperState:
     num_inputs = property(attrgetter("inner.num_inputs"), doc="Number of inputs D.")
     dtype = property(attrgetter("inner.dtype"), doc="Name of the floating dtype.")
 
-    replace = State.replace
+    replace = _algorithm.State.replace
 
 
 def _inside(name: str) -> Any:
@@ -50,7 +49,7 @@ def _asking(name: str) -> Callable:
     return asking
 
 
-class Wrapper(Learner):
+class Wrapper(Learner[State, Code, Aux]):
     """Base of learners around a learner: frozen pytree dataclasses with a field ``learner``.
 
     A wrapper defines ``init``, whose state is a :class:`WrapperState`, and the methods that it
@@ -73,13 +72,13 @@ class Wrapper(Learner):
     predict_code = _asking("predict_code")
 
     def update_code(
-        self, state: PyTree, code: PyTree, aux: PyTree, y: Array, asked: Array, present: Array
-    ) -> tuple[PyTree, Array]:
+        self, state: Any, code: Code, aux: Aux, y: Array, asked: Array, present: Array
+    ) -> tuple[State, Array]:
         given = code, aux, y, asked, present
         inner, learned = self.learner.update_code(state.inner, *given)
         return state.replace(inner=inner), learned
 
-    def close(self, state: PyTree, codes: PyTree) -> PyTree:
+    def close(self, state: Any, codes: Code) -> State:
         return state.replace(inner=self.learner.close(state.inner, codes))
 
     def fit_block_size(self, block_size: int) -> int:
@@ -115,7 +114,7 @@ def layers(learner: Learner) -> Iterator[Any]:
         yield learner
 
 
-class OnBlocks(Wrapper):
+class OnBlocks(Wrapper[State, Code, Aux]):
     """Base of wrappers that, within a block, only predict with and update the inner learner."""
 
     keeps_rounds = True
@@ -130,7 +129,7 @@ class Row(NamedTuple):
     """The input (D,) before any scaling, which determines the example's random numbers."""
 
 
-class OneByOne(Wrapper):
+class OneByOne(Wrapper[State, Row, Aux]):
     """Base of wrappers whose inner learner encodes examples one by one.
 
     An example's code is the example itself, so the size of blocks changes no bit of a run.
@@ -140,14 +139,14 @@ class OneByOne(Wrapper):
     preferred_block_size = 32
     fit_block_size = Learner.fit_block_size
 
-    def encode(self, state: PyTree, X: Array, given: Array | None = None) -> Row:
+    def encode(self, state: State, X: Array, given: Array | None = None) -> Row:
         return Row(X, X if given is None else given)
 
-    def close(self, state: PyTree, codes: Row) -> PyTree:
+    def close(self, state: State, codes: Row) -> State:
         return state
 
     def predict_inside(
-        self, state: PyTree, x: Array, given: Array
+        self, state: WrapperState, x: Array, given: Array
     ) -> tuple[PyTree, Prediction, PyTree]:
         """Codes (of a block of one), prediction and aux of the inner learner."""
         codes = self.learner.encode(state.inner, x[None], given[None])

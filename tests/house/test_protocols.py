@@ -110,3 +110,20 @@ def test_a_part_of_ones_own_registers_what_it_can():
 
     np.testing.assert_allclose(learner.importances(state), [0.5, 0.5], rtol=1e-6)
     assert not abilities.can(abilities.importances, jaxmkl.raker().models[0])
+
+
+def test_an_aggregate_of_ones_own_says_that_it_is_for_classes():
+    @jaxmkl.pytree.dataclass
+    class Majority(jaxmkl.aggregate.Uniform):
+        """An aggregate of which only its class is known."""
+
+    bank = jaxmkl.models.FeatureModels(jaxmkl.Gaussian([1.0, 2.0]), jaxmkl.updates.RLS())
+    assert jaxmkl.MKL(bank, Majority()).task == "regression"
+
+    @abilities.signs.register
+    def _(aggregate: Majority):
+        return {"vote"}
+
+    assert jaxmkl.MKL(bank, Majority(), task="classification").aggregate.output == "value"
+    with pytest.raises(ValueError, match="aggregate must be of values and losses: votes"):
+        jaxmkl.MKL(bank, Majority())

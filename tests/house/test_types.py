@@ -31,6 +31,12 @@ jaxmkl.MKL(models.FeatureModels(kernel), aggregate.Hedge(rate=0.5), query=query.
 wrappers.scaled(learner, wrappers.RunningMoments())
 jaxmkl.label_budget(learner, 100)
 learner.update(state, X[0], y[0])
+state.models
+learner.update(state, X[0], y[0]).models
+wrappers.intervals(learner).init(key, 2).inner
+jaxmkl.run(learner, state, X, y)[0].models
+jaxmkl.run_many(learner, jax.random.split(key), X, y)[0].models
+updates.RLS().init(1, 2, "float32").covariance
 """
 
 WRONG = """
@@ -47,6 +53,13 @@ models.FeatureModels(updates.OGD(0.1))
 jaxmkl.MKL(models.FeatureModels(kernel), aggregate=query.All())
 jaxmkl.label_budget(learner)
 query.Margin("0.1")
+state.model
+learner.update(state, X[0], y[0]).model
+learner.update(learner, X[0], y[0])
+wrappers.intervals(learner).init(key, 2).models
+jaxmkl.run(learner, state, X, y)[0].model
+jaxmkl.run_many(learner, jax.random.split(key), X, y)[0].model
+updates.RLS().init(1, 2, "float32").variance
 """
 
 # with the settings of the project, and so with what mypy knows of it since it was checked itself
