@@ -239,7 +239,7 @@ class MKL(Algorithm[MKLState, MKLCode, MKLAux]):
 
     @property
     def has_variance(self) -> bool:
-        """Whether some of the models know theirs, as those of least squares do."""
+        """True if some of the models know their variance, as those of least squares do."""
         return any(abilities.can(abilities.variances, rule) for rule in self.rules)
 
     @property
@@ -337,7 +337,7 @@ class MKL(Algorithm[MKLState, MKLCode, MKLAux]):
 
     @property
     def _keeps_sign(self) -> bool:
-        """Whether means may be too small for their dtype, and their signs are all that counts."""
+        """True if means may be too small for their dtype, and only their signs count."""
         small = self.num_models > 1 and any(bank.small_values for bank in self.models)
         means = self.aggregate.is_mean and "vote" not in abilities.signs(self.aggregate)
         return small and means and self.task == "classification"
@@ -464,7 +464,7 @@ def _(learner: MKL, rounds: jax.Array) -> jax.Array | None:
 
 
 def _has_norms(bank: Bank) -> bool:
-    """Whether the models of a bank know their norms."""
+    """True if the models of a bank know their norms."""
     return all(abilities.can(abilities.squared_norms, part) for part in (bank, *bank.all_rules))
 
 
@@ -476,7 +476,7 @@ def _(learner: MKL, state: MKLState) -> abilities.Inside:
 
 @abilities.context.register
 def _(learner: MKL, state: MKLState) -> PyTree:
-    """That of the aggregate; banks have none."""
+    """The context of the aggregate; banks have none."""
     return abilities.context(learner.aggregate, state.aggregate)
 
 

@@ -36,7 +36,7 @@ class Aggregate(abilities.NoMethods, abc.ABC, Generic[State, Aux, Noise]):
     """λ of the penalty λ/2 |f_e|² that the loss of a model has on top where models are judged, so
     that the models must know their norms; None for none."""
     is_mean: bool = False
-    """Whether predictions are means of the values, or votes, by the weights: a learner of classes
+    """True if predictions are means of the values, or votes, by the weights: a learner of classes
     keeps the sign of means that are too small for their dtype (:func:`sign_kept`)."""
     period: int | None = None
     """Rounds after which :meth:`close` changes the state; blocks divide it. None for never."""

@@ -18,7 +18,7 @@ import numpy as np
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._types import Number, Numbers, PyTree
+from jaxmkl._types import Number, Numbers
 from jaxmkl.aggregate.base import FLOOR, Aggregate, Combination, bounded
 from jaxmkl.losses import Loss
 
@@ -184,7 +184,7 @@ class MixtureState(NamedTuple):
     """State of :class:`Mixture`."""
 
     regrets: Regrets
-    """Of the M memories towards the E models, and of their mixture towards them."""
+    """Regrets of the M memories towards the E models, and of their mixture towards them."""
     seen: Seen
     """The range of the labels."""
 
@@ -199,7 +199,7 @@ class MixtureAux(NamedTuple):
 
 
 @pytree.dataclass
-class Mixture(Aggregate):
+class Mixture(Aggregate[MixtureState, MixtureAux, tuple]):
     """A second-order mixture with the gradient trick and a share of the loss, at several memories.
 
     For each memory ρ, with regrets R, their squares V and the unit B, all 0 at the start:
@@ -263,7 +263,7 @@ class Mixture(Aggregate):
         state: MixtureState,
         values: jax.Array,
         active: jax.Array | None,
-        noise: PyTree,
+        noise: tuple,
     ) -> tuple[Combination, MixtureAux]:
         values = state.seen.clip(values, 1.0, self.bound)
         # a value that is not a number is neither combined nor judged

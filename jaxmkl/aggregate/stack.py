@@ -51,7 +51,7 @@ class StackAux(NamedTuple):
 
 
 @pytree.dataclass
-class Stack(Aggregate):
+class Stack(Aggregate[StackState, StackAux, PyTree]):
     """Least squares on the residuals of an aggregate, and a mixture of both.
 
     Let m_t be the prediction of the aggregate below in round t. R models fit y_t - m_t by
@@ -102,7 +102,7 @@ class Stack(Aggregate):
 
     @property
     def penalty(self) -> Number | None:  # type: ignore[override]
-        """That of the aggregate below."""
+        """The penalty of the aggregate below."""
         return self.base.penalty
 
     @property

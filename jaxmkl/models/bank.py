@@ -25,9 +25,9 @@ class Bank(abilities.NoMethods, abc.ABC, Generic[State, Code, Aux]):
     period: int | None = None
     """Rounds after which :meth:`close` changes the state; blocks divide it. None for never."""
     small_values = False
-    """Whether values may be too small for their dtype, and then are the smallest of their sign."""
+    """True if values may be too small for their dtype, and then are the smallest of their sign."""
     many_outputs = False
-    """Whether its models can have several outputs."""
+    """True if its models can have several outputs."""
     first: int | None = None
     """The round of its first renewal; None for a bank that learns no kernels. Blocks divide it, or
     half of it if it is even."""
@@ -60,7 +60,7 @@ class Bank(abilities.NoMethods, abc.ABC, Generic[State, Code, Aux]):
 
     @property
     def random(self) -> bool:
-        """Whether steps are random, so that learning needs uniform numbers."""
+        """True if steps are random, so that learning needs uniform numbers."""
         return any(rule.random for rule in self.all_rules)
 
     @abc.abstractmethod

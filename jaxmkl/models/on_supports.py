@@ -62,7 +62,7 @@ class SupportModels(Bank[PyTree, tuple, tuple]):
 
     @property
     def small_values(self) -> bool:  # type: ignore[override]
-        """Those of kernels exp(-u) far from all supports."""
+        """True for kernels exp(-u), whose values vanish far from all supports."""
         return any(self.kernels.exponential)
 
     @property

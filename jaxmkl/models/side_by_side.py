@@ -50,10 +50,10 @@ class SideBySide(UnderMetrics):
 
     @property
     def first(self) -> int | None:  # type: ignore[override]
-        """That of the banks which learn metrics; None if none does."""
+        """The first renewal of the banks that learn metrics; None if none does."""
         return next((bank.first for bank in self._learning), None)
 
     @property
     def sample(self) -> int:  # type: ignore[override]
-        """That of the banks which learn metrics."""
+        """The sample of the banks that learn metrics."""
         return next((bank.sample for bank in self._learning), Bank.sample)

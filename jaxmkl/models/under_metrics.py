@@ -72,7 +72,7 @@ class UnderMetricsAux(NamedTuple):
 
 
 class Models(NamedTuple):
-    """What a bank learns its S metrics from, beside the examples."""
+    """The part of the state from which S metrics are learned, beside the examples."""
 
     metrics: tuple[jax.Array, ...]
     """L of each metric."""
@@ -133,10 +133,6 @@ class UnderMetrics(Bank):
     @property
     def all_rules(self) -> tuple[Rule, ...]:
         return tuple(rule for inside in self._inside for rule in inside.rules)
-
-    @property
-    def random(self) -> bool:
-        return any(inside.random for inside in self._inside)
 
     @property
     def period(self) -> int | None:  # type: ignore[override]

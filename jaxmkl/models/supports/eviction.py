@@ -32,7 +32,7 @@ class View(NamedTuple):
     """The arguments of an eviction; slots are B settled places and the period's examples."""
 
     learned: jax.Array
-    """Whether kernel p adds the example (P,)."""
+    """A mask of the kernels that add the example (P,)."""
     coefficient: jax.Array
     """Its coefficient (P,)."""
     coefficients: jax.Array
@@ -50,7 +50,7 @@ class View(NamedTuple):
     number: jax.Array
     """Supports of kernel p (P,), int32."""
     full: jax.Array
-    """Whether the budget is full (P,)."""
+    """A mask of the kernels whose budget is full (P,)."""
     decay: jax.Array | None
     """The factor by which all coefficients have just been multiplied (P,), or None."""
     draw: jax.Array | None
@@ -65,7 +65,7 @@ class Choice(NamedTuple):
     """The decision of an eviction."""
 
     inserted: jax.Array
-    """Whether the example becomes a support vector of kernel p (P,)."""
+    """A mask of the kernels for which the example becomes a support vector (P,)."""
     coefficient: jax.Array
     """Its coefficient (P,)."""
     victim: jax.Array
@@ -78,9 +78,9 @@ class Eviction(abc.ABC):
     """The base of all evictions: frozen pytree dataclasses."""
 
     by_age: bool = False
-    """Whether supports are ordered by age, or keep their place."""
+    """True if supports are ordered by age; otherwise each keeps its place."""
     random: bool = False
-    """Whether ``step`` draws random numbers."""
+    """True if ``step`` draws random numbers."""
 
     def init(self, num_kernels: int, budget: int, period: int, dtype: DTypeLike) -> PyTree:
         """The state of the eviction, a pytree."""

@@ -31,7 +31,7 @@ class Proposal(NamedTuple):
     """
 
     learned: jax.Array
-    """Whether kernel p adds the example, boolean (P,)."""
+    """A mask of the kernels that add the example (P,)."""
     coefficient: jax.Array
     """Its coefficient (P,)."""
     decay: jax.Array | None = None
@@ -53,7 +53,7 @@ class Store(abc.ABC):
     """R, rounds after which new supports are settled: a power of two, and so is the size of
     blocks, which is at most R and aligned with the rounds."""
     random: bool = False
-    """Whether ``update`` needs random numbers."""
+    """True if ``update`` needs random numbers."""
 
     @abc.abstractmethod
     def init(self, kernels: Kernel, num_inputs: int, dtype: DTypeLike) -> PyTree:
