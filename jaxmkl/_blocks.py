@@ -158,18 +158,19 @@ def sum_over_rows(
 def moments_of(X: jax.Array, number: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The mean and the variance (D,) of the first ``number`` rows of X (N, D).
 
-    Both are one product. The first row is subtracted before squares are taken, so that these lose
-    no digits if the mean is large.
+    The variance is the mean square of what is left of the rows without their mean: with other
+    numbers subtracted it loses digits on some processors. The first row is subtracted before the
+    mean is taken, which so loses no digits if it is large.
 
     >>> X = jnp.asarray([[1.0], [3.0], [7.0]])
     >>> moments_of(X, jnp.asarray(2))
     (Array([2.], dtype=float32), Array([1.], dtype=float32))
     """
     known = np.arange(len(X), dtype=np.int32)[:, None] < number
-    apart = jnp.where(known, X - X[:1], 0)
-    sums = sums_of(jnp.concatenate([apart, apart**2], axis=1))
-    mean, square = jnp.split(sums / jnp.maximum(number, 1).astype(X.dtype), 2)
-    return X[0] + mean, jnp.maximum(square - mean**2, 0)
+    apart, n = X - X[:1], jnp.maximum(number, 1).astype(X.dtype)
+    mean = sums_of(jnp.where(known, apart, 0)) / n
+    variance = sums_of(jnp.where(known, jnp.square(apart - mean[None]), 0)) / n
+    return X[0] + mean, variance
 
 
 @jax.custom_batching.custom_vmap
