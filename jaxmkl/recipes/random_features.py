@@ -368,7 +368,7 @@ def expert_mkl(
     if len(models) > 1:
         models = [SideBySide(tuple(models))]
     if "trees" in names:
-        models.append(TreeModels())
+        models.append(TreeModels(stages=12, loss="logistic" if task == "classification" else "squared"))
     if "linear" in names:
         models.append(FeatureModels(Linear(), RLS((0.01, 0.1, 1.0)), LinearFeatures()))
     K = outputs_of("expert_mkl", task, num_outputs, num_classes)
