@@ -1,15 +1,15 @@
 """Forests, and a boosted model beside them, grown stage by stage by one body of a loop.
 
-A tree has room for its splits and leaves in arrays that all trees share, so that one walk finds
-the leaves of all. A forest is a stage that begins at 0, on the labels themselves; the stages of
-the boosted model follow, each on what the ones before leave.
+Every tree has room for its splits and leaves in arrays that all trees share, so that one walk
+finds the leaves of all. Trees grow G at a time. The turns of the loop grow the forest on the
+labels themselves, and then the stages of the boosted model, each on what those before it leave.
 
     value of a leaf   u = S / (H + κ),   S = Σ r,  H = Σ h   over its points
     forest            r = y,             h = 1,             κ = 0
     numbers           r = y - F,         h = 1,             κ = .5
-    classes           r = t - σ(F),      h = σ(F) σ(-F),    κ = 1,   t = (y + 1) / 2,  u in [-4, 4]
+    classes           r = t - σ(F),      h = σ(F) σ(-F),    κ = 1,    t = (y + 1) / 2
 
-with F the sum over the stages before.
+F is the sum over the stages before. A value for classes counts as one in [-4, 4].
 """
 
 import dataclasses
@@ -34,8 +34,8 @@ _BOUND = 4.0  # of values of leaves for classes
 
 
 @dataclasses.dataclass(frozen=True)
-class Trees:
-    """The trees of a forest in groups, and those of M stages of a boosted model."""
+class Plan:
+    """How trees of a forest, and of a boosted model beside it, lie in arrays and grow."""
 
     num_trees: int
     """Of the forest."""
@@ -88,6 +88,7 @@ class Trees:
 
     @property
     def num_models(self) -> int:
+        """E: a model of each group, and the boosted one."""
         return self.groups + (self.stages > 0)
 
     @property
@@ -147,32 +148,36 @@ class Trees:
         (N, K), G, dtype = y.shape, self.together, y.dtype
         of_forest, size, bits = self.num_trees // G, G * N, (N - 1).bit_length()
         points, of_stage = np.arange(N, dtype=np.int32), np.arange(G, dtype=np.int32)
-        present, half = points < number, (number + 1) >> 1
         ahead = jax.lax.div(of_stage * number, np.int32(G))[:, None]
+        # few points make few stages
+        turns = of_forest + jnp.minimum(self.stages, jax.lax.div(number, np.int32(_POINTS)))
         limits = np.asarray([[self.depth, 1, 0], [min(self.depth, _DEPTH), _LEAST, 1]], np.int32)
 
         def stage(s: jax.Array, carry: tuple) -> tuple:
             F, trees, of_leaves, start = carry
             boosts = s >= of_forest
+            # of runs side by side, those that have had their stages grow trees of one leaf
+            n = jnp.where(s < turns, number, 0)
+            present = points < n
             r, h = self.steps(jnp.where(boosts, F, 0), y, boosts)
             # each tree of the boosted model has half of the points, in an order of the stage
             draws = hashed(seed, ~s, points) >> np.uint32(bits + 1) << np.uint32(bits)
             draws = jnp.where(present, draws, np.uint32(2**31)) | points.astype(np.uint32)
             order = jax.lax.sort(draws, is_stable=False) & np.uint32(2**bits - 1)
             place = points[None] + ahead
-            place = jnp.clip(jnp.where(place < number, place, place - number), 0, N - 1)
+            place = jnp.clip(jnp.where(place < n, place, place - n), 0, N - 1)
             tree = grown(
                 hashed(seed, s * G + of_stage),
                 X,
-                whole_numbers(r, number),
+                whole_numbers(r, n),
                 jnp.where(boosts, order[place].astype(np.int32), points[None]),
-                jnp.where(boosts, half, number),
+                jnp.where(boosts, (n + 1) >> 1, n),
                 jnp.where(boosts, limits[1], limits[0]),
                 self.max_inputs,
             )
             tree = jax.tree.map(lambda array: array.reshape(-1), tree)
             at = jnp.where(present[:, None], leaves(tree, of_stage * N, X), size)
-            counted = jnp.concatenate([r, h], axis=1), at, number
+            counted = jnp.concatenate([r, h], axis=1), at, n
             # GPUs add several numbers to one place in any order
             sums = jax.lax.platform_dependent(
                 *counted,
@@ -183,7 +188,7 @@ class Trees:
             values = S / jnp.maximum(H + self.added(boosts), jnp.finfo(dtype).tiny)
             found = self.bounded(values, boosts)[jnp.minimum(at, size - 1)]
             # of the forest, r are the labels
-            mean = self.begins_at(moments_of(r, number)[0], number)
+            mean = self.begins_at(moments_of(r, n)[0], n)
             F = jnp.where(boosts, F + RATE / TREES * jnp.sum(found, axis=1), mean)
             root = jnp.asarray(self.roots[::G])[s]
 
@@ -202,23 +207,17 @@ class Trees:
             trees, of_leaves = jax.tree.map(put, (trees, of_leaves), made)
             return F, trees, of_leaves, jnp.where(boosts, start, mean)
 
-        # few points make few stages
-        turns = of_forest + jnp.minimum(self.stages, jax.lax.div(number, np.int32(_POINTS)))
         first = jnp.zeros_like(y), *self.begun(K, dtype)
         return jax.lax.fori_loop(0, largest_of_runs(turns), stage, first)[1:]
 
 
-def sums_at_once(
-    counted: jax.Array, at: jax.Array, number: jax.Array, *, size: int
-) -> jax.Array:
+def sums_at_once(counted: jax.Array, at: jax.Array, number: jax.Array, *, size: int) -> jax.Array:
     """The sums (size, W) at the places (N, G) of points of what these are (N, W)."""
     zeros = jnp.zeros((size, counted.shape[1]), counted.dtype)
     return zeros.at[at].add(counted[:, None], mode="drop")
 
 
-def sums_in_order(
-    counted: jax.Array, at: jax.Array, number: jax.Array, *, size: int
-) -> jax.Array:
+def sums_in_order(counted: jax.Array, at: jax.Array, number: jax.Array, *, size: int) -> jax.Array:
     """The same, point by point, of which the first so many have places."""
 
     def add(i: jax.Array, sums: jax.Array) -> jax.Array:

@@ -47,11 +47,6 @@ class Tree(NamedTuple):
         return cls(jnp.full(3 * num_points, -1, jnp.int32), jnp.zeros(num_points, dtype))
 
 
-def seeds_of(seed: jax.Array, num_trees: int) -> jax.Array:
-    """The seeds (T,) of trees, uint32, from one."""
-    return hashed(seed, np.arange(num_trees))
-
-
 def inputs_of(seeds: jax.Array, num_inputs: int, wanted: int) -> jax.Array:
     """Of each tree the inputs (T, wanted) that it may split by, all different, in random order."""
     draws = hashed(seeds[:, None], np.arange(num_inputs)[None])
@@ -140,6 +135,7 @@ class _Points:
 
         Some of the points span the node that they come to.
         """
+
         def move(piece: jax.Array, own: tuple) -> tuple:
             node, ends = own
             # not from the array that is written: XLA would copy that
@@ -237,7 +233,11 @@ class _Points:
             return own._replace(
                 halves=self.put(own.halves, halves, piece),
                 threshold=self.put(own.threshold, threshold, piece),
-                ends=self.put(own.ends, jnp.full((T, size, 2 * D), jnp.iinfo(self.X.dtype).min, self.X.dtype), piece),
+                ends=self.put(
+                    own.ends,
+                    jnp.full((T, size, 2 * D), jnp.iinfo(self.X.dtype).min, self.X.dtype),
+                    piece,
+                ),
                 nodes=own.nodes.at[trees[:, :, None], slots].set(
                     below.reshape(T, size, 2, 2), mode="drop"
                 ),
@@ -272,7 +272,7 @@ def grown(
     that no threshold parts, as may be by chance, waits for those of the next level.
 
     Args:
-      seeds: of :func:`seeds_of` (T,).
+      seeds: of the trees (T,), uint32.
       X: (N, D).
       labels: of :func:`whole_numbers` (N, K).
       rows: the points of each tree (T, N); behind the first ``num_points``, nothing matters.
