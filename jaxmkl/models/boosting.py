@@ -164,7 +164,7 @@ class Plan:
             draws = hashed(seed, ~s, points) >> np.uint32(bits + 1) << np.uint32(bits)
             draws = jnp.where(present, draws, np.uint32(2**31)) | points.astype(np.uint32)
             order = jax.lax.sort(draws, is_stable=False) & np.uint32(2**bits - 1)
-            place = points[None] + ahead
+            place = ahead + points[None]
             place = jnp.clip(jnp.where(place < n, place, place - n), 0, N - 1)
             tree = grown(
                 hashed(seed, s * G + of_stage),

@@ -269,7 +269,7 @@ def test_a_full_sample_grows_trees_at_every_fourth_round():
         return state, state.models[0].trees.threshold
 
     _, thresholds = jax.lax.scan(threshold, learner.init(jax.random.key(0), 2), (X, y))
-    changed = np.any(np.diff(thresholds, axis=0, prepend=0.0), axis=(1, 2))
+    changed = np.any(np.diff(thresholds, axis=0, prepend=0.0), axis=1)
     np.testing.assert_array_equal(np.flatnonzero(changed) + 1, [8, 16, 64])
 
 
