@@ -125,9 +125,8 @@ class TreeModels(Bank):
         good = T % self.groups == 0
         pytree.require(good, self, "groups", self.groups, f"a divisor of num_trees = {T}")
         good = not self.stages or T % TREES == 0
-        pytree.require(
-            good, self, "stages", self.stages, f"0 unless {TREES} divides num_trees = {T}"
-        )
+        wanted = f"0 unless {TREES} divides num_trees = {T}"
+        pytree.require(good, self, "stages", self.stages, wanted)
         good = self.first & (self.first - 1) == 0
         pytree.require(good, self, "first", self.first, "a power of two")
         pytree.require(self.sample <= 2**20, self, "sample", self.sample, "at most 2**20")
