@@ -23,35 +23,28 @@ SPAN = 8  # about so many points of a node span the values that a threshold is d
 # Reductions of variance count as equal if they are so to this many binary digits.
 DIGITS = 13
 
-_PIECE = 256  # points or nodes that are looked at together, at most
+_PIECE = 512  # points or nodes of all trees that are looked at together, at most
 
 _HIGHEST = jax.lax.Precision.HIGHEST
 
 
 class Tree(NamedTuple):
-    """A tree with room for N splits, or with a leading axis several; the first is at the root.
+    """A tree with room for N splits, or several one behind another; the first is at the root.
 
-    An example x goes on to ``child[2 split]`` if x[input] ≤ threshold, else to the child behind
-    it: another split, or ~l, a negative number, for leaf l. Split s makes leaf s + 1.
+    An example x goes on to ``links[3 split]`` if x[input] ≤ threshold, else to the link behind it:
+    another split, or ~l, a negative number, for leaf l. Split s makes leaf s + 1.
     """
 
-    child: jax.Array
-    """(2 N,), int32: a last axis of 2 would take 64 times the room on a TPU."""
-    input: jax.Array
-    """The input that decides (N,), int32."""
+    links: jax.Array
+    """Two children, and the input that decides (3 N,), int32: a last axis of 3 would take 43 times
+    the room on a TPU."""
     threshold: jax.Array
     """(N,)"""
 
     @classmethod
     def of_one_leaf(cls, num_points: int, dtype: jax.typing.DTypeLike) -> "Tree":
         """A tree whose first split leads to leaf 0 alone, with room for ``num_points`` leaves."""
-        N = num_points
-        return cls(jnp.full(2 * N, -1, jnp.int32), jnp.zeros(N, jnp.int32), jnp.zeros(N, dtype))
-
-
-def seeds_of(seed: jax.Array, num_trees: int) -> jax.Array:
-    """The seeds (T,) of trees, uint32, from one."""
-    return hashed(seed, np.arange(num_trees))
+        return cls(jnp.full(3 * num_points, -1, jnp.int32), jnp.zeros(num_points, dtype))
 
 
 def inputs_of(seeds: jax.Array, num_inputs: int, wanted: int) -> jax.Array:
@@ -84,7 +77,8 @@ class _Growth(NamedTuple):
     threshold: jax.Array
     """Of each node of the level above (T, C)."""
     ends: jax.Array
-    """Of each node the largest values of x and of -x (T, C, 2 D) at points that span it."""
+    """Of each node the largest values of x and of -x (T, C, 2 D) at points that span it, as
+    integers (:func:`_ordered`)."""
     drawn: jax.Array
     """Of each node its thresholds by all inputs (T, C, D)."""
     sums: jax.Array
@@ -93,7 +87,7 @@ class _Growth(NamedTuple):
     nodes: jax.Array
     """Of each node the leaf that it is unless it splits, and its place in ``links`` (T, C, 2)."""
     links: jax.Array
-    """Children and inputs of the splits (T, 3 N), int32, as in :class:`Tree`."""
+    """As in :class:`Tree` (T, 3 N)."""
     thresholds: jax.Array
     """Of each split (T, N)."""
     totals: jax.Array
@@ -105,11 +99,13 @@ class _Points:
     """The points on which trees grow, and the four steps of a level. A step goes over pieces."""
 
     X: jax.Array
-    """Inputs (T, N, D), or (1, N, D) of all trees alike."""
+    """Inputs x, and -x behind them (T, N, 2 D), as integers (:func:`_ordered`)."""
+    inputs: Any
+    """The inputs that they are (T, D); None for all."""
     counted: jax.Array
-    """1, and the labels, of each point (1, N, 1 + K), int32."""
-    of_tree: Any
-    """The first index into ``X`` for each tree, (T, 1) or (1, 1)."""
+    """1, and the labels, of each point (T, N, 1 + K), int32."""
+    limits: jax.Array
+    """Those of :func:`grown` (3,)."""
     trees: Any
     """The numbers of the trees (T, 1)."""
     size: int
@@ -132,14 +128,13 @@ class _Points:
     def draws(self, bits: jax.Array, piece: jax.Array) -> jax.Array:
         """The random bits of nodes by their inputs (T, size, D)."""
         of_nodes = hashed(bits, ~self.numbers(piece))
-        return hashed(of_nodes[:, :, None], np.arange(self.X.shape[2])[None, None])
+        return hashed(of_nodes[:, :, None], np.arange(self.X.shape[2] // 2)[None, None])
 
     def moved(self, growth: _Growth, bits: jax.Array) -> tuple[jax.Array, jax.Array]:
         """``node`` and ``ends`` once points went on to the halves of their nodes.
 
         Some of the points span the node that they come to.
         """
-        shape = len(self.trees), self.size, 2 * self.X.shape[2]
 
         def move(piece: jax.Array, own: tuple) -> tuple:
             node, ends = own
@@ -148,15 +143,14 @@ class _Points:
             at = jnp.maximum(here, 0)
             halves = growth.halves[self.trees, at]
             left, right, input, on_left, on_right = jnp.moveaxis(halves, 2, 0)
-            goes_right = self.X[self.of_tree, points, input] > growth.threshold[self.trees, at]
+            x = _as_float(self.X[self.trees, points, input], growth.threshold.dtype)
+            goes_right = x > growth.threshold[self.trees, at]
             here = jnp.where(here < 0, here, jnp.where(goes_right, right, left))
             beside = jnp.where(goes_right, on_right, on_left)
             draw = uniform_of(hashed(bits, points))
             spans = (here >= 0) & (draw * beside.astype(draw.dtype) < SPAN)
-            values = self.cut(self.X, piece)
-            both = jnp.broadcast_to(jnp.concatenate([values, -values], axis=2), shape)
             to = jnp.where(spans, here, ends.shape[1])
-            ends = ends.at[self.trees, to].max(both, mode="drop")
+            ends = ends.at[self.trees, to].max(self.cut(self.X, piece), mode="drop")
             return self.put(node, here, piece), ends
 
         return jax.lax.fori_loop(0, self.turns, move, (growth.node, growth.ends))
@@ -165,11 +159,11 @@ class _Points:
         self, growth: _Growth, ends: jax.Array, bits: jax.Array, pieces: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
         """``drawn`` and ``sums`` once nodes drew thresholds between their ends; sums are zeros."""
-        D = self.X.shape[2]
+        D = self.X.shape[2] // 2
 
         def draw(piece: jax.Array, own: tuple) -> tuple:
             drawn, sums = own
-            part = self.cut(ends, piece)
+            part = _as_float(self.cut(ends, piece), drawn.dtype)
             most, least = part[:, :, :D], -part[:, :, D:]
             # without points that span it a node gets NaN, and nothing goes right
             draws = uniform_of(self.draws(bits, piece), drawn.dtype)
@@ -187,7 +181,8 @@ class _Points:
 
         def add(piece: jax.Array, sums: jax.Array) -> jax.Array:
             here = self.cut(node, piece)
-            left = ~(self.cut(self.X, piece) > drawn[self.trees, jnp.maximum(here, 0)])
+            x = _as_float(self.cut(self.X, piece)[:, :, : drawn.shape[2]], drawn.dtype)
+            left = ~(x > drawn[self.trees, jnp.maximum(here, 0)])
             left = jnp.pad(left, ((0, 0), (0, 0), (0, 1)), constant_values=True)
             terms = jnp.where(left[:, :, None], self.cut(self.counted, piece)[:, :, :, None], 0)
             to = jnp.where(here >= 0, here, sums.shape[1])
@@ -203,7 +198,8 @@ class _Points:
         def one(piece: jax.Array, own: _Growth) -> _Growth:
             part = self.cut(growth.sums, piece)
             leaf, place = jnp.moveaxis(self.cut(growth.nodes, piece), 2, 0)
-            best = jnp.max(_keys(part, self.draws(bits, piece), dtype), axis=2)
+            gains = _gains(part, self.limits, dtype)
+            best = jnp.max(_keys(gains, self.draws(bits, piece)), axis=2)
             of_input, low = _low(D)
             parts = best >> low > 0
             input = jnp.where(parts, best & ((1 << of_input) - 1), 0)
@@ -225,17 +221,23 @@ class _Points:
             many = (jnp.where(parts, n, of_all) for n in (on_left, on_right))
             halves = jnp.stack([left, right, input, *many], axis=2)
             # a split has its children, its input, and a link to it
-            what = jnp.stack([~leaf, ~new, input, ordinal], axis=2)
-            where = jnp.stack([2 * ordinal, 2 * ordinal + 1, 2 * N + ordinal, place], axis=2)
+            by = input if self.inputs is None else jnp.take_along_axis(self.inputs, input, axis=1)
+            what = jnp.stack([~leaf, ~new, by, ordinal], axis=2)
+            own_place = 3 * ordinal
+            where = jnp.stack([own_place, own_place + 1, own_place + 2, place], axis=2)
             where = jnp.where(parts[:, :, None], where, 3 * N)
             at = jnp.where(parts, ordinal, N)
-            place = jnp.where(parts, 2 * ordinal, place)
-            below = jnp.stack([leaf, place, new, 2 * ordinal + 1], axis=2)
+            place = jnp.where(parts, own_place, place)
+            below = jnp.stack([leaf, place, new, own_place + 1], axis=2)
             slots = jnp.where(jnp.stack(on, axis=2), jnp.stack([first, second], axis=2), C)
             return own._replace(
                 halves=self.put(own.halves, halves, piece),
                 threshold=self.put(own.threshold, threshold, piece),
-                ends=self.put(own.ends, jnp.full((T, size, 2 * D), -jnp.inf, dtype), piece),
+                ends=self.put(
+                    own.ends,
+                    jnp.full((T, size, 2 * D), jnp.iinfo(self.X.dtype).min, self.X.dtype),
+                    piece,
+                ),
                 nodes=own.nodes.at[trees[:, :, None], slots].set(
                     below.reshape(T, size, 2, 2), mode="drop"
                 ),
@@ -251,43 +253,50 @@ def grown(
     seeds: jax.Array,
     X: jax.Array,
     labels: jax.Array,
+    rows: jax.Array,
     num_points: jax.Array,
-    depth: int | jax.Array,
+    limits: jax.typing.ArrayLike,
     max_inputs: int,
-) -> tuple[Tree, jax.Array]:
-    """T trees on the first ``num_points`` of the points X (N, D), and the leaf (T, N) of each.
+) -> Tree:
+    """T trees, each on the first ``num_points`` of its own ``rows`` of the points X (N, D).
 
     In every node with two points or more every input of the tree has a threshold, uniform between
     its least and its largest value there; of more than 8 points, among some that are drawn, each
-    with the same probability, 8 in the mean. The node splits by the input and threshold that
-    reduce the variance of the labels most, the sum over the outputs; among equals one is drawn. A
-    node without a reduction is a leaf, and so are all at ``depth``. But one of more than 8 points
+    with the same probability, 8 in the mean. With S the sum of n labels, the node splits by the
+    input and threshold of the largest gain, if that is above 0,
+
+        Σ_k S_L² / (n_L + s) + S_R² / (n_R + s) - S² / (n + s),
+
+    so that with s = 0 they reduce the variance of the labels most; among equals one is drawn. A
+    node without a gain is a leaf, and so are all at the last level. But one of more than 8 points
     that no threshold parts, as may be by chance, waits for those of the next level.
 
     Args:
-      seeds: of :func:`seeds_of` (T,).
-      X: (N, D); behind the first ``num_points``, nothing matters.
+      seeds: of the trees (T,), uint32.
+      X: (N, D).
       labels: of :func:`whole_numbers` (N, K).
+      rows: the points of each tree (T, N); behind the first ``num_points``, nothing matters.
       num_points: how many.
-      depth: levels of splits at most.
+      limits: levels of splits, points in each half of a node at least, and 2 s (3,), int32.
       max_inputs: if there are more inputs, every tree has so many of them (:func:`inputs_of`).
     """
     room, num_inputs = X.shape
     D, T, K = min(max_inputs, num_inputs), len(seeds), labels.shape[1]
-    many = -(-room // _PIECE)
+    many = -(-room * T // _PIECE)
     size, dtype = -(-room // many), X.dtype
     N, C = many * size, -(-max(room // 2, 1) // size) * size
     trees = np.arange(T, dtype=np.int32)[:, None]
+    rows, inputs = jnp.pad(rows, ((0, 0), (0, N - room))), None
     if num_inputs > D:
         inputs = inputs_of(seeds, num_inputs, D)
-        X, of_tree = jnp.moveaxis(X[:, inputs], 1, 0), trees
-    else:
-        X, of_tree = X[None], np.zeros((1, 1), np.int32)
-    X = jnp.pad(X, ((0, 0), (0, N - room), (0, 0)))
-    counted = jnp.pad(labels, ((0, N - room), (1, 0)), constant_values=1)[None]
-    num_points = jnp.asarray(num_points, jnp.int32)
+    both = _ordered(jnp.concatenate([X, -X], axis=1))
+    if inputs is not None:
+        columns = jnp.concatenate([inputs, num_inputs + inputs], axis=1)
+    own = both[rows] if inputs is None else both[rows[:, :, None], columns[:, None]]
+    counted = jnp.pad(labels, ((0, 0), (1, 0)), constant_values=1)[rows]
+    num_points, limits = (jnp.asarray(a, jnp.int32) for a in (num_points, limits))
     turns = _pieces(largest_of_runs(num_points), size)
-    points = _Points(X, counted, of_tree, trees, size, turns)
+    points = _Points(own, inputs, counted, limits, trees, size, turns)
 
     def level(carry: tuple[jax.Array, jax.Array, _Growth]) -> tuple:
         number, _, growth = carry
@@ -295,7 +304,7 @@ def grown(
         node, ends = points.moved(growth, bits)
         # at the last level points move, and that is all
         pieces = _pieces(largest_of_runs(jnp.max(growth.totals[:, 1])), size)
-        pieces, some = (jnp.where(number < depth, n, 0) for n in (pieces, turns))
+        pieces, some = (jnp.where(number < limits[0], n, 0) for n in (pieces, turns))
         drawn, sums = points.drawn(growth, ends, bits, pieces)
         sums = points.summed(node, drawn, sums, some)
         totals = growth.totals * np.asarray([[1, 0]], np.int32)
@@ -305,7 +314,7 @@ def grown(
 
     def more(carry: tuple[jax.Array, jax.Array, _Growth]) -> jax.Array:
         number, some, _ = carry
-        return (number <= depth) & some
+        return (number <= limits[0]) & some
 
     splits, none = num_points > 1, jnp.zeros((), jnp.int32)
     inside = splits & (np.arange(N, dtype=np.int32) < num_points)
@@ -314,7 +323,7 @@ def grown(
         node=jnp.tile(inside.astype(jnp.int32)[None] - 1, (T, 1)),
         halves=jnp.tile(root[None, None], (T, C, 1)),
         threshold=jnp.full((T, C), jnp.inf, dtype),
-        ends=jnp.full((T, C, 2 * D), -jnp.inf, dtype),
+        ends=jnp.full((T, C, 2 * D), jnp.iinfo(own.dtype).min, own.dtype),
         drawn=jnp.zeros((T, C, D), dtype),
         sums=jnp.zeros((T, C, 1 + K, D + 1), jnp.int32),
         nodes=jnp.tile(np.asarray([[[0, 3 * N]]], np.int32), (T, C, 1)),
@@ -323,13 +332,19 @@ def grown(
         totals=jnp.tile(jnp.stack([none, splits.astype(jnp.int32)])[None], (T, 1)),
     )
     _, _, after = jax.lax.while_loop(more, level, (none, largest_of_runs(splits), begun))
-    input = jnp.maximum(after.links[:, 2 * N : 2 * N + room], 0)
-    if num_inputs > D:
-        input = jnp.take_along_axis(inputs, input, axis=1)
-    tree = Tree(after.links[:, : 2 * room], input, after.thresholds[:, :room])
-    # those that depth ended are in nodes still
-    of_node = after.nodes[trees, jnp.maximum(after.node, 0), 0]
-    return tree, jnp.where(after.node < 0, ~after.node, of_node)[:, :room]
+    return Tree(after.links[:, : 3 * room], after.thresholds[:, :room])
+
+
+def _ordered(x: jax.Array) -> jax.Array:
+    """Integers in the order of numbers: their maximum is found in half of the time."""
+    bits = jax.lax.bitcast_convert_type(x, f"int{8 * x.dtype.itemsize}")
+    return jnp.where(bits < 0, bits ^ jnp.iinfo(bits.dtype).max, bits)
+
+
+def _as_float(ordered: jax.Array, dtype: Any) -> jax.Array:
+    """The numbers that were ordered; NaN for the least integer."""
+    bits = jnp.where(ordered < 0, ordered ^ jnp.iinfo(ordered.dtype).max, ordered)
+    return jax.lax.bitcast_convert_type(bits, dtype)
 
 
 def _pieces(number: jax.Array, size: int) -> jax.Array:
@@ -343,16 +358,21 @@ def _low(num_inputs: int) -> tuple[int, int]:
     return bits, max(23 - DIGITS, bits + 4)
 
 
-def _keys(sums: jax.Array, draws: jax.Array, dtype: Any) -> jax.Array:
-    """Integers (T, n, D) of which the largest is of the best input; -1 if no point is left out.
+def _gains(sums: jax.Array, limits: jax.Array, dtype: Any) -> jax.Array:
+    """Gains (T, n, D) of nodes by their inputs, in proportion; -1 if too few points are left out.
 
-    They have the digits of the reduction of variance, then random bits, and then the input.
+    With n and m the points of the halves and s, a and b their sums over these, and S both sums,
+
+        n m (a - b)² - S² s / (n + m - s)
+
+    is n + m times the gain of :func:`grown`, and without s nothing cancels.
     """
-    K, D = sums.shape[2] - 1, draws.shape[2]
+    K, D = sums.shape[2] - 1, sums.shape[3] - 1
     on_left, of_all = sums[:, :, 0, :D], sums[:, :, 0, D:]
     on_right = of_all - on_left
-    parts = (on_left > 0) & (on_right > 0)
-    n, m = (jnp.where(parts, many, 1).astype(dtype) for many in (on_left, on_right))
+    parts = (on_left >= limits[1]) & (on_right >= limits[1])
+    shrinkage = limits[2].astype(dtype) / 2
+    n, m = (jnp.where(parts, many, 1).astype(dtype) + shrinkage for many in (on_left, on_right))
     gain = jnp.zeros((), dtype)
     for k in range(1, K + 1):
         left, total = sums[:, :, k, :D], sums[:, :, k, D:]
@@ -360,27 +380,38 @@ def _keys(sums: jax.Array, draws: jax.Array, dtype: Any) -> jax.Array:
         # where all labels are the same rounding must not part them
         same = jnp.abs(one - other) <= 4 * jnp.finfo(dtype).eps * jnp.abs(one)
         gain += jnp.where(same, 0.0, n * m * (one - other) ** 2)
+        gain -= jnp.square(total.astype(dtype)) * (shrinkage / (n + m - shrinkage))
+    return jnp.where(parts, jnp.maximum(gain, 0.0), -1.0)
+
+
+def _keys(gains: jax.Array, draws: jax.Array) -> jax.Array:
+    """Integers (T, n, D) of which the largest is of the best input; -1 if no point is left out.
+
+    They have the digits of the gain, then random bits, and then the input.
+    """
+    D = draws.shape[2]
     bits, low = _low(D)
-    digits = jax.lax.bitcast_convert_type(gain.astype(jnp.float32), jnp.int32) >> low << low
+    digits = jax.lax.bitcast_convert_type(gains.astype(jnp.float32), jnp.int32) >> low << low
     ranks = (draws & np.uint32((1 << low) - 1)).astype(jnp.int32) >> bits << bits
     inputs = np.arange(D, dtype=np.int32)[None, None]
-    return jnp.where(parts, digits | ranks | inputs, -1)
+    return jnp.where(gains < 0, -1, digits | ranks | inputs)
 
 
-def leaves(trees: Tree, X: jax.Array) -> jax.Array:
-    """The leaf (B, T) of each row of X (B, D) in each of T trees."""
-    (T, N), B = trees.input.shape, len(X)
-    child, input, threshold = (array.reshape(-1) for array in trees)
-    base = jnp.arange(T, dtype=jnp.int32)[None] * N
-    rows = jnp.arange(B, dtype=jnp.int32)[:, None] * X.shape[1]
-    flat = X.reshape(-1)
+def leaves(trees: Tree, roots: np.ndarray, X: jax.Array) -> jax.Array:
+    """The places (B, T), roots and leaves, where rows of X (B, D) come to in each of T trees.
+
+    The arrays of the trees have one axis, in which each tree has its room from its root (T,) on.
+    """
+    B, rows = len(X), np.arange(len(X), dtype=np.int32)[:, None] * X.shape[1]
+    base, flat = jnp.asarray(roots, jnp.int32)[None], X.reshape(-1)
 
     def down(split: jax.Array) -> jax.Array:
         at = base + jnp.maximum(split, 0)
-        right = flat[rows + input[at]] > threshold[at]
-        return jnp.where(split < 0, split, child[2 * at + right.astype(at.dtype)])
+        right = flat[rows + trees.links[3 * at + 2]] > trees.threshold[at]
+        return jnp.where(split < 0, split, trees.links[3 * at + right.astype(at.dtype)])
 
     def inside(split: jax.Array) -> jax.Array:
         return largest_of_runs(jnp.any(split >= 0))
 
-    return ~jax.lax.while_loop(inside, down, jnp.zeros((B, T), jnp.int32))
+    start = jnp.zeros((B, len(roots)), jnp.int32)
+    return base + ~jax.lax.while_loop(inside, down, start)

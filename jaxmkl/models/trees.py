@@ -8,46 +8,39 @@ from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl import abilities
-from jaxmkl._blocks import largest_of_runs
+from jaxmkl._blocks import einsum
 from jaxmkl._feedback import Feedback
 from jaxmkl.models.bank import Bank
-from jaxmkl.models.growing_trees import Tree, grown, leaves, seeds_of, whole_numbers
+from jaxmkl.models.boosting import TREES, Plan
+from jaxmkl.models.growing_trees import Tree, leaves
 from jaxmkl.reservoir import Renewal, is_doubling
 from jaxmkl.updates import Rule
 
 
 class TreeModelsState(NamedTuple):
-    """State of :class:`TreeModels`."""
+    """State of :class:`TreeModels`, of T trees with room for R leaves together."""
 
     trees: Tree
-    """T trees with room for as many leaves N as the bank has examples in its sample."""
     of_leaves: jax.Array
-    """Of each leaf its mean labels, and how many examples made them, discounted (T, N, K + 1)."""
-
-    @property
-    def means(self) -> jax.Array:
-        """Mean labels in each leaf (T, N, K)."""
-        return self.of_leaves[..., :-1]
-
-    @property
-    def counts(self) -> jax.Array:
-        """Examples that they are made of, discounted (T, N)."""
-        return self.of_leaves[..., -1]
+    """Of each leaf its values and weights (R, K + 1), or of stages for classes (R, 2 K). In a
+    forest they are the mean labels, and how many examples made them, discounted."""
+    start: jax.Array
+    """What the boosted model begins with (K,)."""
 
 
 class TreeCode(NamedTuple):
     """One example."""
 
     leaf: jax.Array
-    """The leaf in each tree (T,)."""
+    """The place of the leaf in each tree (T,)."""
 
 
 @pytree.dataclass
 class TreeModels(Bank):
     """Forests of extremely randomised trees, grown on the learner's memory.
 
-    The T trees make ``groups`` models of T / groups trees each. With l_t(x) the leaf of x in tree
-    t, the model of a group G is
+    The T trees of the forest make ``groups`` models of T / groups trees each. With l_t(x) the leaf
+    of x in tree t, the model of a group G is
 
         f_G(x) = (1 / |G|) Σ_{t ∈ G} m_t(l_t(x)),
 
@@ -64,6 +57,19 @@ class TreeModels(Bank):
     the sum over the outputs. A node is a leaf if no split reduces it, or at ``depth``. Before
     ``first`` each tree is one leaf: the mean label so far.
 
+    With ``stages`` M, there is one more model behind the groups, boosted: M stages of 4 trees,
+    grown in the same rounds, each stage on what the ones before it leave,
+
+        F_m(x) = F_{m-1}(x) + ν / 4 Σ_t u_t(l_t(x)),    u_l = S_l / (H_l + κ),    ν = .5,
+
+    from the mean label F_0, with r = y - F_{m-1} and h = 1 for S = Σ r and H = Σ h over the
+    examples in a leaf, and κ = .5. A tree grows on half of the examples, to a depth of 10 and two
+    examples in a leaf at least, by gains with half an example of 0 more in every node; its leaves
+    then have all examples. Of n examples, n / 64 stages grow. Every later example adds its r and h
+    in all stages at once: S_l <- φ S_l + r, H_l <- φ H_l + h. The value is F_M. If ``loss`` is
+    "logistic", F is the log odds of a class, with r = t - σ(F), h = σ(F) σ(-F), κ = 1, u in
+    [-4, 4], and t in {0, 1}; the value is 2 σ(F_M) - 1. Several outputs share the trees.
+
     Labels of classes count as -1 and +1. A prediction has no derivative by the inputs, and growing
     is a constant for derivatives. The bank has no update rule, so that the learner's loss is the
     squared one unless another bank's rule or ``MKL(loss=...)`` says another.
@@ -71,22 +77,26 @@ class TreeModels(Bank):
     Args:
       num_trees: T.
       depth: splits on the way to a leaf, at most.
-      groups: number of models E; it divides T.
+      groups: number of models of the forest; it divides T.
       sample: how many examples of the memory trees are grown on, 2 or more. A share of the latest
         ones in the memory lets trees follow drift.
       first: the round in which they grow first, a power of two.
       max_inputs: inputs that a tree may split by, drawn for each tree anew where there are more.
       forgetting: φ in (0, 1].
+      stages: M; by default there is no boosted model. With one, T is a multiple of 4.
+      loss: "squared" or "logistic", that of the boosted model.
 
     Raises:
-      ValueError: if ``groups`` does not divide ``num_trees``, ``first`` is no power of two, or
-        ``sample`` is less than 2 or more than 2²⁰.
+      ValueError: if ``groups`` does not divide ``num_trees``, 4 does not and there are ``stages``,
+        ``first`` is no power of two, or ``sample`` is less than 2 or more than 2²⁰.
 
     References:
       Geurts, Ernst and Wehenkel (2006), Extremely randomized trees,
       https://doi.org/10.1007/s10994-006-6226-1. Ho (1998), The random subspace method for
       constructing decision forests, https://doi.org/10.1109/34.709601. Davies and Ghahramani
-      (2014), The random forest kernel, https://arxiv.org/abs/1402.4293.
+      (2014), The random forest kernel, https://arxiv.org/abs/1402.4293. Friedman (2002),
+      Stochastic gradient boosting, https://doi.org/10.1016/S0167-9473(01)00065-2; Friedman, Hastie
+      and Tibshirani (2000), Additive logistic regression, https://doi.org/10.1214/aos/1016218223.
 
     >>> import jax, jaxmkl
     >>> X = jax.random.normal(jax.random.key(0), (600, 2))
@@ -106,58 +116,75 @@ class TreeModels(Bank):
     first: int = pytree.count(default=64)
     max_inputs: int = pytree.count(default=32)
     forgetting: Any = pytree.share(default=1.0, exclusive=True)
+    stages: int = pytree.count(default=0, minimum=0)
+    loss: str = pytree.choice("squared", "logistic", default="squared")
     many_outputs = True
 
     def __post_init__(self) -> None:
         T = self.num_trees
         good = T % self.groups == 0
         pytree.require(good, self, "groups", self.groups, f"a divisor of num_trees = {T}")
+        good = not self.stages or T % TREES == 0
+        wanted = f"0 unless {TREES} divides num_trees = {T}"
+        pytree.require(good, self, "stages", self.stages, wanted)
         good = self.first & (self.first - 1) == 0
         pytree.require(good, self, "first", self.first, "a power of two")
         pytree.require(self.sample <= 2**20, self, "sample", self.sample, "at most 2**20")
 
     @property
     def num_models(self) -> int:
-        return self.groups
+        return self.plan.num_models
 
     @property
     def all_rules(self) -> tuple[Rule, ...]:
         """None: leaves keep means."""
         return ()
 
+    @property
+    def plan(self) -> Plan:
+        """How its trees lie in the state, and grow."""
+        given = self.num_trees, self.groups, self.stages, self.sample, self.depth, self.max_inputs
+        return Plan(*given, self.loss == "logistic")
+
     def init(
         self, key: jax.Array, num_inputs: int, dtype: DTypeLike, num_outputs: int | None = None
     ) -> TreeModelsState:
-        T, N = self.num_trees, self.sample
-        one = Tree.of_one_leaf(N, dtype)
-        trees = jax.tree.map(lambda leaf: jnp.tile(leaf, (T, *(1,) * leaf.ndim)), one)
-        K = 1 if num_outputs is None else num_outputs
-        return TreeModelsState(trees, jnp.zeros((T, N, K + 1), dtype))
+        return TreeModelsState(*self.plan.begun(num_outputs or 1, dtype))
 
     def encode(
         self, state: TreeModelsState, X: jax.Array, round: jax.Array, keys: jax.Array
     ) -> TreeCode:
         """The leaves of all rows, by one walk down all trees."""
-        return TreeCode(leaves(state.trees, jax.lax.stop_gradient(X)))
+        return TreeCode(leaves(state.trees, self.plan.roots, jax.lax.stop_gradient(X)))
 
-    def predict(self, state: TreeModelsState, code: TreeCode) -> tuple[jax.Array, jax.Array]:
-        """Values (E,) or (K, E), and means and counts of the leaves (T, K + 1)."""
-        found = state.of_leaves[jnp.arange(self.num_trees), code.leaf]
-        of_groups = found.reshape(self.groups, -1, found.shape[1])[:, :, :-1]
-        values = jnp.mean(of_groups, axis=1).T
-        return values[0] if len(values) == 1 else values, found
+    def predict(
+        self, state: TreeModelsState, code: TreeCode
+    ) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+        """Values (E,) or (K, E), what leaves keep (T, K + 1 or 2 K), and F (T, K)."""
+        plan, K, E = self.plan, len(state.start), self.num_models
+        found = state.of_leaves[code.leaf]
+        values = plan.bounded(found[:, :K], plan.boosts)
+        F = einsum("et,tk->ek", jnp.asarray(plan.sums, values.dtype), values)
+        F += jnp.where(plan.begins, state.start[None], 0)
+        out = F[:E]
+        if plan.logistic:
+            out = jnp.where(plan.begins[:E], jnp.tanh(out / 2), out)
+        return out[:, 0] if K == 1 else out.T, (found, F[E:])
 
     def update(
-        self, state: TreeModelsState, code: TreeCode, aux: jax.Array, feedback: Feedback
+        self, state: TreeModelsState, code: TreeCode, aux: tuple, feedback: Feedback
     ) -> TreeModelsState:
-        """Means of the leaves of models that take part."""
-        dtype, means, counts = aux.dtype, aux[:, :-1], aux[:, -1:]
-        learns = jnp.repeat(feedback.taken(), self.num_trees // self.groups)[:, None]
-        number = jnp.asarray(self.forgetting, dtype) * counts + 1.0
-        moved = means + (feedback.y.reshape(1, -1).astype(dtype) - means) / number
-        after = jnp.where(learns, jnp.concatenate([moved, number], axis=1), aux)
-        at = jnp.arange(self.num_trees), code.leaf
-        return state._replace(of_leaves=state.of_leaves.at[at].set(after))
+        """Values and weights of the leaves of models that take part."""
+        found, F = aux
+        plan, K, dtype = self.plan, len(state.start), found.dtype
+        values, weights = found[:, :K], found[:, K:]
+        r, h = plan.steps(F, feedback.y.reshape(1, -1).astype(dtype), plan.boosts)
+        forgetting, added = jnp.asarray(self.forgetting, dtype), plan.added(plan.boosts)
+        after = forgetting * weights + h
+        moved = values + (r - values * (h + (1 - forgetting) * added)) / (after + added)
+        learns = feedback.taken()[plan.model][:, None]
+        after = jnp.where(learns, jnp.concatenate([moved, after], axis=1), found)
+        return state._replace(of_leaves=state.of_leaves.at[code.leaf].set(after))
 
 
 @abilities.renews.register
@@ -170,34 +197,7 @@ def _(bank: TreeModels, round: Any) -> Any:
 
 @abilities.renewed.register
 def _(bank: TreeModels, state: TreeModelsState, renewal: Renewal) -> TreeModelsState:
-    """New trees, and the means and counts of their leaves."""
-    T, N, K = state.means.shape
-    given = renewal.sample(N)
-    number, y = given.filled, given.y.reshape(-1, K)
-    seeds, labels = seeds_of(given.seed, T), whole_numbers(y, number)
-    trees, leaf = grown(seeds, given.X, labels, number, bank.depth, bank.max_inputs)
-    counted = jnp.pad(y, ((0, 0), (0, 1)), constant_values=1)
-    of_leaves = counted, jnp.where(given.known[None], leaf, N), number
-    # GPUs add several numbers to one place in any order
-    sums = jax.lax.platform_dependent(*of_leaves, cpu=_sums_at_once, default=_sums_in_order)
-    counts = sums[:, :, K:]
-    means = sums[:, :, :K] / jnp.maximum(counts, 1.0)
-    return TreeModelsState(trees, jnp.concatenate([means, counts], axis=2))
-
-
-def _sums_at_once(counted: jax.Array, leaf: jax.Array, number: jax.Array) -> jax.Array:
-    """The sums (T, N, K) over the leaves of trees (T, N) of what points (N, K) are; N: no leaf."""
-    zeros = jnp.zeros_like(counted)
-    return jax.vmap(lambda leaf: zeros.at[leaf].add(counted, mode="drop"))(leaf)
-
-
-def _sums_in_order(counted: jax.Array, leaf: jax.Array, number: jax.Array) -> jax.Array:
-    """The same, point by point, of which the first so many have leaves."""
-    trees = jnp.arange(len(leaf))
-
-    def add(i: jax.Array, sums: jax.Array) -> jax.Array:
-        at = sums.at[trees, leaf[:, i]]
-        return at.add(counted[i][None], mode="drop", unique_indices=True)
-
-    sums = jnp.zeros((*leaf.shape, counted.shape[1]), counted.dtype)
-    return jax.lax.fori_loop(0, largest_of_runs(number), add, sums)
+    """New trees, and what their leaves keep of the examples."""
+    given = renewal.sample(bank.sample)
+    y = given.y.reshape(-1, len(state.start))
+    return TreeModelsState(*bank.plan.grown(given.seed, given.X, y, given.filled))

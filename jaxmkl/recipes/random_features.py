@@ -290,7 +290,8 @@ def expert_mkl(
     - "likelihood_diagonal" and "likelihood_full" have least squares on one Gaussian whose metric
       has the largest marginal likelihood (:class:`jaxmkl.models.LikelihoodModels`, 10 steps of
       rate .2 on 500 examples).
-    - "trees" has a forest that grows with the stream (:class:`jaxmkl.models.TreeModels`).
+    - "trees" has a forest that grows with the stream, and a boosted model of trees beside it
+      (:class:`jaxmkl.models.TreeModels`, 12 stages).
     - "linear" has least squares (λ of .01, .1 and 1) on the inputs themselves
       (:class:`jaxmkl.features.LinearFeatures`), for hundreds of inputs such as words of a text.
 
@@ -327,7 +328,7 @@ def expert_mkl(
       Beyond the papers; features and gradient steps are those of Hong and Chae, equation (17).
 
     >>> expert_mkl(task="classification").num_models
-    31
+    32
     >>> expert_mkl(banks="fixed").num_models
     48
     """
@@ -369,7 +370,8 @@ def expert_mkl(
     if len(models) > 1:
         models = [SideBySide(tuple(models))]
     if "trees" in names:
-        models.append(TreeModels())
+        loss = "squared" if task == "regression" else "logistic"
+        models.append(TreeModels(stages=12, loss=loss))
     if "linear" in names:
         models.append(FeatureModels(Linear(), RLS((0.01, 0.1, 1.0)), LinearFeatures()))
     K = outputs_of("expert_mkl", task, num_outputs, num_classes)

@@ -12,10 +12,11 @@ from sklearn.ensemble import ExtraTreesRegressor
 
 import jaxmkl
 from jaxmkl import abilities
+from jaxmkl._hash import hashed
 from jaxmkl.aggregate import Hedge, Uniform
 from jaxmkl.models import FeatureModels, TreeModels
-from jaxmkl.models.growing_trees import grown, inputs_of, leaves, seeds_of, whole_numbers
-from jaxmkl.models.trees import _sums_at_once, _sums_in_order
+from jaxmkl.models.boosting import sums_at_once, sums_in_order
+from jaxmkl.models.growing_trees import Tree, grown, inputs_of, leaves, whole_numbers
 from tests.common.trees import begin, plain, scan, stacked
 from tests.oracles import trees as oracle
 
@@ -26,7 +27,30 @@ SMALL = TreeModels(4, depth=4, groups=2, sample=12, first=8)
 
 @partial(jax.jit, static_argnums=5)
 def grow(seeds, X, y, number, depth, max_inputs=32):
-    return grown(seeds, X, whole_numbers(y, number), number, depth, max_inputs)
+    """Trees on the first so many points, and the leaf (T, N) of each point."""
+    (T,), N = seeds.shape, len(X)
+    rows, labels = jnp.tile(jnp.arange(N, dtype=jnp.int32), (T, 1)), whole_numbers(y, number)
+    trees = grown(seeds, X, labels, rows, number, (depth, 1, 0), max_inputs)
+    return trees, leaves_of(trees, X)
+
+
+@jax.jit
+def leaves_of(trees, X):
+    """The leaf (T, N) of each point in each of T trees."""
+    roots = np.arange(len(trees.threshold), dtype=np.int32) * trees.threshold.shape[1]
+    flat = Tree(*(array.reshape(-1) for array in trees))
+    return (leaves(flat, roots, X) - roots[None]).T
+
+
+def splits_of(trees, tree):
+    """Children (N, 2) and inputs (N,) of the splits of a tree."""
+    links = np.asarray(trees.links).reshape(len(trees.threshold), -1, 3)[tree]
+    return links[:, :2], links[:, 2]
+
+
+def places_in(trees, bank, X):
+    """The places (N, T) of the leaves of points in a bank's state."""
+    return np.asarray(jax.jit(lambda trees, X: leaves(trees, bank.plan.roots, X))(trees, X))
 
 
 as_whole_numbers = jax.jit(whole_numbers)
@@ -38,7 +62,7 @@ def labels_of(y, number=None):
     return np.asarray(as_whole_numbers(y, number), np.float64)[:number]
 
 
-SEEDS = np.asarray(seeds_of(jnp.uint32(7), 60))
+SEEDS = np.asarray(hashed(jnp.uint32(7), np.arange(60)))
 
 
 @pytest.mark.parametrize("number", [40, 23, 2, 1, 0])
@@ -57,12 +81,11 @@ def test_grows_as_plain_loops_do(number, kind):
         splits, wanted = oracle.grow(X[:number], labels_of(y, number), 9, SEEDS[0])
         assert bool(splits) == (number > 1 and kind in ("numbers", "classes"))
         n = len(splits)
-        for i, array in enumerate((forest.input, forest.threshold)):
-            np.testing.assert_allclose(array[0, :n], [own[i] for own in splits], rtol=1e-12)
-        children = [own[2 + i] for own in splits for i in range(2)]
-        np.testing.assert_array_equal(forest.child[0, : 2 * n], children)
+        children, inputs = splits_of(forest, 0)
+        for i, array in enumerate((inputs, forest.threshold[0])):
+            np.testing.assert_allclose(array[:n], [own[i] for own in splits], rtol=1e-12)
+        np.testing.assert_array_equal(children[:n], np.reshape([s[2:] for s in splits], (n, 2)))
         np.testing.assert_array_equal(leaf[:number], wanted)
-        np.testing.assert_array_equal(leaves(forest, jnp.asarray(X))[:number, 0], wanted)
 
 
 @pytest.mark.slow
@@ -107,8 +130,7 @@ def test_each_tree_has_inputs_of_its_own():
         splits, wanted = oracle.grow(X[:, chosen[i]], labels_of(y), 20, seed)
         np.testing.assert_array_equal(leaf[i], wanted)
         by = [chosen[i][own[0]] for own in splits]
-        np.testing.assert_array_equal(forest.input[i, : len(splits)], by)
-    np.testing.assert_array_equal(leaves(forest, jnp.asarray(X)).T, leaf)
+        np.testing.assert_array_equal(splits_of(forest, i)[1][: len(splits)], by)
 
 
 @pytest.mark.endless
@@ -117,7 +139,7 @@ def test_forests_are_as_good_as_those_of_scikit_learn():
     X, y = X.astype(np.float32), y.astype(np.float32)
     forest, leaf = grow(SEEDS, X[:800], y[:800, None], 800, 40)
     means = [np.bincount(own, y[:800]) / np.bincount(own) for own in np.asarray(leaf)]
-    at = np.asarray(leaves(forest, jnp.asarray(X[800:]))).T
+    at = np.asarray(leaves_of(forest, X[800:]))
     ours = np.mean([mean[own] for mean, own in zip(means, at, strict=True)], axis=0)
     theirs = ExtraTreesRegressor(60, random_state=0).fit(X[:800], y[:800]).predict(X[800:])
     errors = [np.mean((values - y[800:]) ** 2) for values in (ours, theirs)]
@@ -134,8 +156,8 @@ def test_many_points_grow_piece_by_piece():
     for i, seed in enumerate(SEEDS[:2]):
         splits, wanted = oracle.grow(X, labels_of(y), 12, seed)
         np.testing.assert_array_equal(leaf[i], wanted)
-        np.testing.assert_array_equal(forest.input[i, : len(splits)], [s[0] for s in splits])
-    np.testing.assert_array_equal(leaves(forest, jnp.asarray(X)).T, leaf)
+        by = [own[0] for own in splits]
+        np.testing.assert_array_equal(splits_of(forest, i)[1][: len(splits)], by)
 
 
 @pytest.mark.endless
@@ -149,13 +171,13 @@ def test_the_same_tree_in_single_precision_and_side_by_side():
         _, wanted = oracle.grow(X, labels_of(y), 20, seed)
         np.testing.assert_array_equal(leaf, wanted)
         np.testing.assert_array_equal(together[1][i], leaf)
-        np.testing.assert_array_equal(together[0].child[i], trees.child[0])
+        np.testing.assert_array_equal(together[0].links[i], trees.links[0])
     numbers = np.array([64, 40, 64])
     beside = jax.vmap(grow, in_axes=(0, None, None, 0, None))(SEEDS[:3, None], X, y, numbers, 20)
     for i, number in enumerate(numbers):
         alone, leaf = grow(SEEDS[i : i + 1], X, y, number, 20)
         np.testing.assert_array_equal(beside[1][i, 0, :number], leaf[0, :number])
-        np.testing.assert_array_equal(beside[0].child[i], alone.child)
+        np.testing.assert_array_equal(beside[0].links[i], alone.links)
 
 
 @pytest.mark.endless
@@ -183,7 +205,7 @@ def test_leaves_keep_means_of_all_labels_that_meet_them():
     learner = jaxmkl.MKL(bank, Uniform())
     state, outputs = plain(scan(learner, begin(learner), X, np.where(missing, np.nan, y)))
     own = state.models[0]
-    leaf = np.asarray(jax.jit(leaves)(own.trees, X))
+    leaf = places_in(own.trees, bank, X)
     known = np.flatnonzero(~missing)
     np.testing.assert_array_equal(state.memory.y[: len(known)], y[known])
     for tree in range(2):
@@ -194,8 +216,8 @@ def test_leaves_keep_means_of_all_labels_that_meet_them():
             for t in (t for t in met if t >= 48):
                 count = 0.9 * count + 1
                 mean += (y[t] - mean) / count
-            np.testing.assert_allclose(own.means[tree, at, 0], mean, atol=1e-5)
-            np.testing.assert_allclose(own.counts[tree, at], count, rtol=1e-5)
+            np.testing.assert_allclose(own.of_leaves[at, 0], mean, atol=1e-5)
+            np.testing.assert_allclose(own.of_leaves[at, 1], count, rtol=1e-5)
     # before the first growth: the discounted mean of all labels
     mean = count = 0.0
     for t in range(32):
@@ -219,13 +241,13 @@ def test_merged_shards_grow_trees_on_what_they_kept():
     kept, labels = np.asarray(merged.memory.X), np.asarray(merged.memory.y)
     assert int(merged.memory.num_examples) == 55
     assert {tuple(x) for x in kept} <= {tuple(x) for x in seen}
-    for t, leaf in enumerate(np.asarray(jax.jit(leaves)(own.trees, kept)).T):
+    for leaf in places_in(own.trees, bank, kept).T:
         assert len(set(leaf)) > 4
         for one in set(leaf):
             inside = leaf == one
-            assert float(own.counts[t, one]) == inside.sum()
+            assert float(own.of_leaves[one, 1]) == inside.sum()
             mean = labels[inside].mean()
-            np.testing.assert_allclose(own.means[t, one, 0], mean, rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(own.of_leaves[one, 0], mean, rtol=1e-5, atol=1e-6)
     assert int(merged.round) == 55
 
 
@@ -247,7 +269,7 @@ def test_a_full_sample_grows_trees_at_every_fourth_round():
         return state, state.models[0].trees.threshold
 
     _, thresholds = jax.lax.scan(threshold, learner.init(jax.random.key(0), 2), (X, y))
-    changed = np.any(np.diff(thresholds, axis=0, prepend=0.0), axis=(1, 2))
+    changed = np.any(np.diff(thresholds, axis=0, prepend=0.0), axis=1)
     np.testing.assert_array_equal(np.flatnonzero(changed) + 1, [8, 16, 64])
 
 
@@ -272,6 +294,8 @@ def test_derivatives_of_others_pass_by_growth():
     ("options", "wanted"),
     [
         ({"groups": 5}, "groups must be a divisor of num_trees = 16"),
+        ({"num_trees": 6, "stages": 3}, "stages must be 0 unless 4 divides num_trees = 6"),
+        ({"loss": "hinge"}, "loss must be one of 'squared', 'logistic'"),
         ({"first": 48}, "first must be a power of two"),
         ({"sample": 1}, "sample must be an integer of at least 2"),
         ({"sample": 2**21}, "sample must be at most 2"),
@@ -289,9 +313,11 @@ def test_sums_in_order_are_those_at_once():
     counted = jnp.asarray(draws.normal(size=(2, 20, 3)), jnp.float32)
     numbers = jnp.asarray([20, 13])
     inside = np.arange(20) < np.asarray(numbers)[:, None, None]
-    leaf = jnp.asarray(np.where(inside, draws.integers(6, size=(2, 4, 20)), 20))
+    at = draws.integers(6, size=(2, 4, 20)) + 20 * np.arange(4)[:, None]
+    at = jnp.asarray(np.moveaxis(np.where(inside, at, 80), 1, 2))
     at_once, in_order = (
-        jax.jit(jax.vmap(sums))(counted, leaf, numbers) for sums in (_sums_at_once, _sums_in_order)
+        jax.jit(jax.vmap(partial(sums, size=80)))(counted, at, numbers)
+        for sums in (sums_at_once, sums_in_order)
     )
-    assert at_once.shape == (2, 4, 20, 3)
+    assert at_once.shape == (2, 80, 3)
     np.testing.assert_array_equal(in_order, at_once)
