@@ -56,12 +56,7 @@ def parser() -> argparse.ArgumentParser:
     add("--seeds", type=count, metavar="N", help="--peers, its standings: runs of each model")
     add("--set", dest="settings", type=setting, action="append", default=[], metavar="NAME=VALUE",
         help="--peers, its standings: a parameter of ours")  # fmt: skip
-    add(
-        "--rounds",
-        type=count,
-        metavar="N",
-        help="--endless: examples; --peers, its standings: at most",
-    )
+    add("--rounds", type=count, metavar="N", help="--endless, --peers: examples")
     add("--beside", type=Path, metavar="DIR", help="--tables: a checkout of another version")
     add("--parts", type=names, metavar="P,Q", help=f"--peers: some of {', '.join(PARTS)}")
     instead = of_bench.add_mutually_exclusive_group()

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
-from jaxmkl.evaluate import Row, plain
+from jaxmkl.evaluate import Row, UsageError, plain
 
 from ..evaluate import Stream, timed
 from ..options import Options, chosen
@@ -53,7 +53,7 @@ def streams(options: Options, names: Sequence[str], report: Report) -> list[Stre
             found.append(amkl_river.read(name, made()))
             continue
         report.say(f"{name}: not available, left out")
-    if names and not found:
+    if not found:
         dataset, X, y = of_77_inputs()
         found = [Stream(dataset, X[:LENGTH], y[:LENGTH].astype(np.float32), "regression")]
     return found
@@ -89,14 +89,22 @@ def measured(model: Model, stream: Stream) -> list[Row]:
 
 
 def run(options: Options, report: Report) -> None:
-    """Run the requested parts, by default those of the named sets, or all but the standings."""
+    """Run the requested parts, by default those of the named sets, or all but the standings.
+
+    Raises:
+        UsageError: if a name is unknown, or other parts have options of the standings.
+    """
     names = chosen("data set", options.datasets, DATASETS, DATASETS)
-    parts = chosen("part", options.parts, PARTS, PARTS if options.datasets else PARTS[:2])
+    alone = options.algorithms or options.seeds or options.settings or options.rounds
+    default = (STANDINGS,) if alone else PARTS if options.datasets else (ERRORS, DENSITIES)
+    parts = chosen("part", options.parts, PARTS, default)
+    if alone and {*parts} != {STANDINGS}:
+        raise UsageError("bench: --algorithms, --seeds, --set, --rounds are of the part standings")
     large = [name for name in names if name in standings.DATASETS]
     small = [name for name in names if name in SMALL]
     if STANDINGS in parts and large:
         standings.run(options, large, report)
-    if not small or {*parts} == {STANDINGS}:
+    if not small or parts == (STANDINGS,):
         return
     all_streams = streams(options, small, report)
     if ERRORS in parts:

@@ -170,6 +170,7 @@ def test_ours_has_its_settings_and_seeds_of_its_own(folder):
             "unknown algorithm 'nobody'",
         ),
         (["--peers", "--parts", "standings"], "bench needs the papers' data sets"),
+        (["--peers", "--parts", "errors", "--seeds", "2"], "are of the part standings"),
         (["--long", "--seeds", "2"], "--seeds is of --peers"),
     ],
 )
