@@ -50,10 +50,13 @@ def parser() -> argparse.ArgumentParser:
     of_bench = commands.add_parser("bench", parents=[data], help="speed")
     add = of_bench.add_argument
     add("--json", type=Path, metavar="FILE", help="write the figures to it")
-    add("--plots", type=Path, metavar="DIR", help="of --peers: a picture")
+    add("--plots", type=Path, metavar="DIR", help="of --peers: pictures")
     add("--datasets", type=names, metavar="A,B", help="--peers: some of its data")
-    add("--algorithms", type=names, metavar="X,Y", help="--endless, --compile: learners")
-    add("--rounds", type=count, metavar="N", help="--endless: examples")
+    add("--algorithms", type=names, metavar="X,Y", help="--endless, --compile, --peers: models")
+    add("--seeds", type=count, metavar="N", help="--peers, its standings: runs of each model")
+    add("--set", dest="settings", type=setting, action="append", default=[], metavar="NAME=VALUE",
+        help="--peers, its standings: a parameter of ours")  # fmt: skip
+    add("--rounds", type=count, metavar="N", help="--endless, --peers: examples")
     add("--beside", type=Path, metavar="DIR", help="--tables: a checkout of another version")
     add("--parts", type=names, metavar="P,Q", help=f"--peers: some of {', '.join(PARTS)}")
     instead = of_bench.add_mutually_exclusive_group()

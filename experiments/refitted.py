@@ -5,14 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import (
-    ExtraTreesClassifier,
-    ExtraTreesRegressor,
-    GradientBoostingClassifier,
-    GradientBoostingRegressor,
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-)
+from sklearn import ensemble
 
 from jaxmkl.evaluate import Candidate
 
@@ -22,18 +15,15 @@ EVERY = 500
 
 # The library's defaults, for numbers and for classes.
 MODELS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
-    "gradient boosting, refitted": {
-        "regression": GradientBoostingRegressor,
-        "classification": GradientBoostingClassifier,
-    },
-    "boosting by histograms, refitted": {
-        "regression": HistGradientBoostingRegressor,
-        "classification": HistGradientBoostingClassifier,
-    },
-    "extra trees, refitted": {
-        "regression": ExtraTreesRegressor,
-        "classification": ExtraTreesClassifier,
-    },
+    f"{name}, refitted": {
+        "regression": getattr(ensemble, f"{of}Regressor"),
+        "classification": getattr(ensemble, f"{of}Classifier"),
+    }
+    for name, of in (
+        ("gradient boosting", "GradientBoosting"),
+        ("boosting by histograms", "HistGradientBoosting"),
+        ("extra trees", "ExtraTrees"),
+    )
 }
 
 
@@ -53,7 +43,7 @@ def predictions(model: Any, X: np.ndarray, y: np.ndarray, task: str, every: int)
     first = total / np.maximum(1, range(len(total)))
     if task == "classification":
         first = np.where(total >= 0, 1.0, -1.0)
-    return np.concatenate([first, *_said(model, "predict", X, y, every)])
+    return np.concatenate([first, *said(model, "predict", X, y, every)])
 
 
 def log_odds(model: Any, X: np.ndarray, y: np.ndarray, every: int) -> np.ndarray:
@@ -68,14 +58,17 @@ def log_odds(model: Any, X: np.ndarray, y: np.ndarray, every: int) -> np.ndarray
     >>> (log_odds(LogisticRegression(), X, y, 2) > 0).tolist()
     [False, True, True]
     """
-    return np.concatenate(list(_said(model, "decision_function", X, y, every)))
+    return np.concatenate(list(said(model, "decision_function", X, y, every)))
 
 
-def _said(
-    model: Any, method: str, X: np.ndarray, y: np.ndarray, every: int
+def said(
+    model: Any, method: str, X: np.ndarray, y: np.ndarray, every: int, first: int | None = None
 ) -> Iterator[np.ndarray]:
-    """Fit a batch model every ``every`` examples, and yield its outputs for the next ones."""
-    for start in range(every, len(y), every):
+    """Fit a batch model every ``every`` examples, and yield its outputs for the next ones.
+
+    It is fitted on the ``first`` ones, by default ``every``, then on ``every`` more, and so on.
+    """
+    for start in range(first or every, len(y), every):
         fitted = model.fit(X[:start], y[:start])
         yield getattr(fitted, method)(X[start : start + every])
 

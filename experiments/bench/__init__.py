@@ -25,43 +25,41 @@ from . import (
     tables,
 )
 
+OF_REPORT = {"long": features.long_stream, "device": device.run, "fleet": fleet.run}
+OF_OPTIONS = {
+    "memory": supports.memory,
+    "peers": peers.run,
+    "endless": endless.run,
+    "certainty": certainty.run,
+    "compile": compiling.run,
+    "tables": tables.run,
+    "pools": pools.run,
+    "large_pools": pools.run,
+}
+# options, and the benchmarks that take them
+TAKEN = {
+    **dict.fromkeys(("datasets", "parts", "plots", "seeds", "settings"), ("peers",)),
+    "rounds": ("endless", "peers"),
+    "algorithms": ("endless", "compile", "peers"),
+    "beside": ("tables",),
+}
+
 
 def run(options: Options, report: Report) -> None:
     """Run the benchmark, or another one that an option names.
 
     Raises:
-        UsageError: if an option was given that only ``--peers``, ``--endless``, ``--compile`` or
-            ``--tables`` takes.
+        UsageError: if an option was given that this benchmark does not take.
     """
     name = options.benchmark
-    if name != "peers" and (options.datasets or options.plots or options.parts):
-        raise UsageError("bench: --datasets, --parts and --plots are those of --peers")
-    if name != "endless" and options.rounds:
-        raise UsageError("bench: --rounds is one of --endless")
-    if name not in ("endless", "compile") and options.algorithms:
-        raise UsageError("bench: --algorithms are those of --endless and --compile")
-    if name != "tables" and options.beside:
-        raise UsageError("bench: --beside is one of --tables")
-    if name == "long":
-        features.long_stream(report)
-    elif name == "memory":
-        supports.memory(options, report)
-    elif name == "peers":
-        peers.run(options, report)
-    elif name == "endless":
-        endless.run(options, report)
-    elif name == "device":
-        device.run(report)
-    elif name == "certainty":
-        certainty.run(options, report)
-    elif name == "compile":
-        compiling.run(options, report)
-    elif name == "tables":
-        tables.run(options, report)
-    elif name == "fleet":
-        fleet.run(report)
-    elif name in ("pools", "large_pools"):
-        pools.run(options, report)
+    for option, takers in TAKEN.items():
+        if getattr(options, option) and name not in takers:
+            flag = {"settings": "set"}.get(option, option)
+            raise UsageError(f"bench: --{flag} is of {', '.join(f'--{one}' for one in takers)}")
+    if name in OF_REPORT:
+        OF_REPORT[name](report)
+    elif name in OF_OPTIONS:
+        OF_OPTIONS[name](options, report)
     else:
         features.short(options, report)
         supports.support_vectors(options, report)

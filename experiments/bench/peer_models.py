@@ -21,8 +21,9 @@ import numpy as np
 import jaxmkl
 from jaxmkl.evaluate import state_bytes
 
-from ..evaluate import Stream, candidate, compiled
+from ..evaluate import Stream, candidate, program, timed
 from ..papers.amkl_river import several, single
+from ..report import Report
 from .timing import one_run
 
 
@@ -34,8 +35,9 @@ class Model:
     package: str
     regression: str | None = None
     classification: str | None = None
-    arguments: Mapping[str, object] = dataclasses.field(default_factory=dict)
+    arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     scaler: Mapping[str, str] = dataclasses.field(default_factory=dict)  # river's, by task
+    how: "Callable[[Model, Stream], Ready] | None" = None  # it is prepared; default: READY
 
     def path(self, task: str) -> str | None:
         """Return its path inside its package; None if it does not support the task."""
@@ -47,7 +49,18 @@ class Model:
         make = getattr(importlib.import_module(module), name)
         bound = inspect.signature(make).bind(**{**self.arguments, **arguments})
         bound.apply_defaults()
-        return lambda: make(**bound.arguments), {"class": name, **bound.arguments}
+        return lambda: make(*bound.args, **bound.kwargs), {"class": name, **bound.arguments}
+
+
+def both(name: str, package: str, path: str, *given: Any, **others: Any) -> Model:
+    """Return a model for numbers and classes, whose paths end as those of scikit-learn.
+
+    >>> both("forest", "sklearn", "ensemble.ExtraTrees{}").regression
+    'ensemble.ExtraTreesRegressor'
+    """
+    return Model(
+        name, package, path.format("Regressor"), path.format("Classifier"), *given, **others
+    )
 
 
 STANDARD, UNIT = (
@@ -55,32 +68,10 @@ STANDARD, UNIT = (
     for name in ("StandardScaler", "MinMaxScaler")
 )
 MODELS = (
-    Model(
-        "scikit-learn SGD",
-        "sklearn",
-        "linear_model.SGDRegressor",
-        "linear_model.SGDClassifier",
-        {"random_state": 0},
-    ),
-    Model(
-        "river ARF",
-        "river",
-        "forest.ARFRegressor",
-        "forest.ARFClassifier",
-        {"seed": 42},
-        scaler={"regression": "StandardScaler"},
-    ),
-    Model(
-        "river AMF",
-        "river",
-        "forest.AMFRegressor",
-        "forest.AMFClassifier",
-        {"seed": 42},
-        scaler=UNIT,
-    ),
-    Model(
-        "river KNN", "river", "neighbors.KNNRegressor", "neighbors.KNNClassifier", scaler=STANDARD
-    ),
+    both("scikit-learn SGD", "sklearn", "linear_model.SGD{}", {"random_state": 0}),
+    both("river ARF", "river", "forest.ARF{}", {"seed": 42}, {"regression": "StandardScaler"}),
+    both("river AMF", "river", "forest.AMF{}", {"seed": 42}, UNIT),
+    both("river KNN", "river", "neighbors.KNN{}", {}, STANDARD),
     Model("river Bayesian linear", "river", "linear_model.BayesianLinearRegression"),
     Model(
         "CapyMOA ARF",
@@ -95,8 +86,8 @@ MODELS = (
         "regressor.StreamingGradientBoostedRegression",
         "classifier.StreamingGradientBoostedTrees",
     ),
-    Model("raker", "jaxmkl", "raker", "raker"),
-    Model("expert_mkl", "jaxmkl", "expert_mkl", "expert_mkl"),
+    both("raker", "jaxmkl", "raker"),
+    both("expert_mkl", "jaxmkl", "expert_mkl"),
     Model("spa", "jaxmkl", None, "spa"),
 )
 COMPONENTS = 850  # of scikit-learn's Fourier features, as many as raker has
@@ -108,6 +99,15 @@ def missing(package: str) -> str | None:
         return "not installed"
     java = shutil.which("java") or os.environ.get("JAVA_HOME")
     return "no Java" if package == "capymoa" and not java else None
+
+
+def able(models: Iterable[Model], report: Report) -> list[Model]:
+    """Return the models whose packages are there, and say which are not."""
+    models = [*models]
+    reasons = {package: missing(package) for package in dict.fromkeys(m.package for m in models)}
+    for package in filter(reasons.get, reasons):
+        report.say(f"{package}: {reasons[package]}, its models are left out")
+    return [model for model in models if not reasons[model.package]]
 
 
 class Ready(NamedTuple):
@@ -198,8 +198,11 @@ def of_capymoa(model: Model, stream: Stream) -> Ready:
     return Ready(one_pass, settings)
 
 
-def ours(model: Model, stream: Stream) -> Ready:
-    """Prepare a learner of this library behind running moments, compiled for the whole stream."""
+def ours(model: Model, stream: Stream, online: bool = True) -> Ready:
+    """Prepare a learner of this library, compiled for the whole stream.
+
+    ``online`` puts it behind running moments. Of the model's arguments, "seed" is that of the key.
+    """
     name, more, K = str(model.path(stream.task)), {}, 0
     if several(stream):
         K = int(stream.y.max()) + 1
@@ -208,19 +211,20 @@ def ours(model: Model, stream: Stream) -> Ready:
     learner, wrappers = made.learner, jaxmkl.wrappers
     if K and not more:
         learner = wrappers.one_vs_rest(learner, K)
-    learner = jaxmkl.scaled(learner, wrappers.RunningMoments())
-    if stream.task == "regression":
-        learner = wrappers.scaled_targets(learner)
-    X, y = (jax.device_put(data) for data in (single(stream).X, single(stream).y))
-    state = jaxmkl.abilities.enlarged(learner, learner.init(jax.random.key(0), X.shape[1]), len(y))
-    arguments, program = (learner, state, X, y), {}
+    if online:
+        stream, learner = single(stream), jaxmkl.scaled(learner, wrappers.RunningMoments())
+        learner = wrappers.scaled_targets(learner) if stream.task == "regression" else learner
+    X, y = (jax.device_put(data) for data in (stream.X, stream.y))
+    key = jax.random.key(model.arguments.get("seed", 0))
+    state = jaxmkl.abilities.enlarged(learner, learner.init(key, X.shape[1]), len(y))
+    arguments, ready = (learner, state, X, y), {}
 
     def start() -> dict[str, float]:
-        program["run"], stages = compiled(one_run, *arguments)
-        return {"ready_seconds": sum(stages), "state_mib": state_bytes(state) / 2**20}
+        ready["run"], seconds = timed(program, one_run, *arguments)
+        return {"ready_seconds": seconds, "state_mib": state_bytes(state) / 2**20}
 
     def one_pass() -> np.ndarray:
-        said = np.asarray(program["run"](*arguments).prediction)
+        said = np.asarray(ready["run"](*arguments).prediction)
         if stream.task == "regression":
             return said
         return said.argmax(axis=-1) if K else np.sign(said)
@@ -233,6 +237,6 @@ READY = {"sklearn": of_sklearn, "river": of_river, "capymoa": of_capymoa, "jaxmk
 
 def ready(model: Model, stream: Stream) -> Ready:
     """Prepare a model for a stream; its settings begin with its package and version."""
-    made = READY[model.package](model, stream)
+    made = (model.how or READY[model.package])(model, stream)
     name = {"sklearn": "scikit-learn"}.get(model.package, model.package)
     return made._replace(settings={"package": f"{name} {version(name)}", **made.settings})

@@ -1,50 +1,46 @@
 """Error, time and memory of models of other packages and of ours, on the same streams."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import import_module
-from typing import Any
 
 import jax
 import numpy as np
-from matplotlib import rc_context
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
-from jaxmkl.evaluate import Row, plain
+from jaxmkl.evaluate import Row, UsageError, plain
 
 from ..evaluate import Stream, timed
 from ..options import Options, chosen
 from ..papers import amkl_river
 from ..report import Report
+from . import standings
 from .features import of_77_inputs
+from .looks import in_grey, legend, looks_of, saved
 from .peer_densities import densities
-from .peer_models import MODELS, Model, missing, ready
+from .peer_models import MODELS, Model, able, ready
 from .timing import figures, in_own_process, peak_memory, real_or
 
 LENGTH = 4_000  # examples of the papers' data sets that are used
 OF_PAPERS = {"magic04": "classification", "tom": "regression", "twitter": "regression"}
-ERRORS, DENSITIES = PARTS = "errors", "densities"
-DATASETS = (*amkl_river.DATASETS, *OF_PAPERS)
+ERRORS, DENSITIES, STANDINGS = PARTS = "errors", "densities", "standings"
+SMALL = (*amkl_river.DATASETS, *OF_PAPERS)
+DATASETS = (*SMALL, *standings.DATASETS)
 PASSES = 20
 ENOUGH = 2.0  # seconds, after which no other pass is begun
 
 ERROR = {"mistake_rate": "mistakes", "mae": "mean absolute error"}  # that are drawn
-# one per package; grey and colours of medium lightness are visible on light and dark
-COLOURS = {"jaxmkl": "#e8590c", "river": "#2f9e44", "capymoa": "#7c6cf0", "sklearn": "#1c86d1"}
-GREY = "#7a7a7a"
-MARKS = "osD^v"
 COLUMNS = 4
 
 
-def streams(options: Options, report: Report) -> list[Stream]:
+def streams(options: Options, names: Sequence[str], report: Report) -> list[Stream]:
     """Return the requested data sets of river and of the papers, as far as they are available.
 
     Classes of the papers come in an order that is drawn once, numbers in file order. Without any
     data, a generated stream takes their place.
     """
     found = []
-    for name in chosen("data set", options.datasets, DATASETS, DATASETS):
+    for name in names:
         if name in OF_PAPERS:
             dataset, X, y = real_or(options, name, of_77_inputs)
             if dataset == name:
@@ -93,9 +89,24 @@ def measured(model: Model, stream: Stream) -> list[Row]:
 
 
 def run(options: Options, report: Report) -> None:
-    """Run the requested parts, by default all."""
-    parts = chosen("part", options.parts, PARTS, PARTS)
-    all_streams = streams(options, report)
+    """Run the requested parts, by default those of the named sets, or all but the standings.
+
+    Raises:
+        UsageError: if a name is unknown, or other parts have options of the standings.
+    """
+    names = chosen("data set", options.datasets, DATASETS, DATASETS)
+    alone = options.algorithms or options.seeds or options.settings or options.rounds
+    default = (STANDINGS,) if alone else PARTS if options.datasets else (ERRORS, DENSITIES)
+    parts = chosen("part", options.parts, PARTS, default)
+    if alone and {*parts} != {STANDINGS}:
+        raise UsageError("bench: --algorithms, --seeds, --set, --rounds are of the part standings")
+    large = [name for name in names if name in standings.DATASETS]
+    small = [name for name in names if name in SMALL]
+    if STANDINGS in parts and large:
+        standings.run(options, large, report)
+    if not small or parts == (STANDINGS,):
+        return
+    all_streams = streams(options, small, report)
     if ERRORS in parts:
         of_errors(options, report, all_streams)
     if DENSITIES in parts:
@@ -106,16 +117,8 @@ def run(options: Options, report: Report) -> None:
 
 def of_errors(options: Options, report: Report, all_streams: list[Stream]) -> None:
     """Run every model on every stream, each pair in a process of its own, one after the other."""
-    reasons = {package: missing(package) for package in COLOURS}
-    for package, why in reasons.items():
-        if why:
-            report.say(f"{package}: {why}, its models are left out")
-    pairs = [
-        (stream, model)
-        for stream in all_streams
-        for model in MODELS
-        if model.path(stream.task) and not reasons[model.package]
-    ]
+    models = able(MODELS, report)
+    pairs = [(s, model) for s in all_streams for model in models if model.path(s.task)]
     rows: list[Row] = []
     with report.progress("peers", len(pairs)) as step:
         for stream, model in pairs:
@@ -140,12 +143,7 @@ def of_errors(options: Options, report: Report, all_streams: list[Stream]) -> No
         ),
     )
     if options.plots is not None:
-        options.plots.mkdir(parents=True, exist_ok=True)
-        path = options.plots / "peers.svg"
-        # text stays text, and the same figures give the same file
-        with rc_context({"svg.fonttype": "none", "svg.hashsalt": "peers"}):
-            picture(rows).savefig(path, transparent=True, metadata={"Date": None})
-        report.say(f"picture: {path}")
+        saved(picture(rows), options.plots / "peers.svg", report)
 
 
 def picture(rows: Iterable[Row]) -> Figure:
@@ -157,21 +155,13 @@ def picture(rows: Iterable[Row]) -> Figure:
     lines = -(-len(panels) // columns)
     result = Figure(figsize=(3.1 * columns, 2.6 * lines + 1.0), layout="constrained")
     places = result.subplots(lines, columns, squeeze=False).ravel()
-    of_package: dict[str, list[str]] = {}
-    for model in MODELS:
-        of_package.setdefault(model.package, []).append(model.name)
-    looks: dict[str, dict[str, Any]] = {
-        name: {"color": COLOURS[package], "marker": MARKS[i]}
-        for package, names in of_package.items()
-        for i, name in enumerate(names)
-    }
+    looks = looks_of(MODELS)
     seen = set()
     for axes, (dataset, models) in zip(places, panels.items(), strict=False):
         for name, metrics in models.items():
             (error,) = (metric for metric in ERROR if metric in metrics)
             place = metrics["microseconds_per_example"], metrics[error]
-            ours = name in of_package["jaxmkl"]  # larger, and behind
-            axes.plot(*place, ls="", ms=8 if ours else 6, zorder=3 - ours, **looks[name])
+            axes.plot(*place, **looks[name])
             seen.add(name)
         axes.set(xscale="log", yscale="log", title=dataset, ylabel=ERROR[error])
         axes.set(xlabel="microseconds an example", xlim=(1, 3e4))
@@ -181,21 +171,8 @@ def picture(rows: Iterable[Row]) -> Figure:
         axes.yaxis.set_major_formatter("{x:g}")
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_minor_locator(NullLocator())
-            axis.label.set(color=GREY, size=9)
-        axes.tick_params(colors=GREY, labelsize=8)
-        axes.title.set(color=GREY, size=10)
-        axes.grid(color=GREY, alpha=0.25)
-        for spine in axes.spines.values():
-            spine.set_color(GREY)
+        in_grey(axes)
     for axes in places[len(panels) :]:
         axes.set_axis_off()
-    handles = [Line2D([], [], ls="", label=name, **looks[name]) for name in looks if name in seen]
-    result.legend(
-        handles=handles,
-        loc="outside lower center",
-        ncols=columns,
-        labelcolor=GREY,
-        frameon=False,
-        fontsize=9,
-    )
+    legend(result, looks, seen, columns)
     return result

@@ -12,16 +12,19 @@ from pathlib import Path
 
 import numpy as np
 
+from ..bench import standings
+from ..bench.looks import saved
 from ..options import Options, chosen, refused
 from ..page import page_of
 from ..report import Report
 from . import entries
 from .plan import PLAN, Play, Unit
 from .player import play_all
-from .templates import rendered, typed_by_hand
+from .templates import figures_of, rendered, typed_by_hand
 
 HERE = Path(__file__).parent
 FILE = HERE.parent / "results.json"
+PEERS = "bench.peers."  # how the plays begin of which there is a picture
 QUICK_FILE = HERE.parent / "results-quick.json"
 
 
@@ -49,6 +52,9 @@ def run(
     with refused():
         path.with_name("RESULTS.md").write_text(text, "utf-8")
     report.say(f"results: {path.with_name('RESULTS.md')}")
+    rows = [row for name, row in figures_of(found).items() if name[0].startswith(PEERS)]
+    if any(row.algorithm == standings.BASE for row in rows):
+        saved(standings.picture(rows), path.with_name("standings.svg"), report)
 
 
 def write_page(units: Sequence[Unit], found: entries.Entries, out: Path, report: Report) -> None:

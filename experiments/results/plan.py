@@ -16,6 +16,7 @@ from pathlib import Path
 from jaxmkl.evaluate import UsageError
 
 from .. import page
+from ..bench import standings
 from ..decisions import DECISIONS
 from ..names import AS_PUBLISHED
 from ..options import Options
@@ -94,17 +95,17 @@ class Unit:
     def options(self, data: Path | None = None, plots: Path | None = None) -> Options:
         """Return the options of the command that runs the unit."""
         play = self.play
-        if play.paper == "bench":
-            return Options("bench", data=data, benchmark=play.part)
+        benched = play.paper == "bench"
         return Options(
             play.paper,
             datasets=None if self.dataset == WHOLE else (self.dataset,),
             algorithms=None if play.algorithms is None else tuple(play.algorithms),
-            parts=(play.part,),
+            parts=None if benched else (play.part,),
             seeds=play.seeds,
             settings=play.settings,
             data=data,
-            plots=plots,
+            plots=None if benched else plots,
+            benchmark=play.part if benched else "short",
         )
 
     @property
@@ -138,7 +139,7 @@ class Unit:
             run_paper(IN_PARTS[options.command], options, report)
             return
         # compilation and memory are measured in a process that begins anew, without kept programs
-        words = self.command.removesuffix(" --data DIR").split()[1:]
+        words = shlex.split(self.command.removesuffix(" --data DIR"))[1:]
         words += ["--data", str(data)] if data is not None else []
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder, "rows.json")
@@ -275,6 +276,19 @@ PLAN: Sequence[Play] = (
     Play("bench", "long"),
     Play("bench", "memory"),
     Play("bench", "peers", needs=("river", "capymoa")),
+    # by package, so that ours are played again without all others
+    *(
+        Play(
+            "bench",
+            "peers",
+            tuple(standings.DATASETS),
+            seeds=3 if package in ("jaxmkl", "sklearn") else 1,
+            algorithms=names,
+            needs=(package,),
+            suffix=f".{package}",
+        )
+        for package, names in standings.NAMES.items()
+    ),
     Play("bench", "device"),
     Play("bench", "fleet"),
     Play("bench", "certainty"),

@@ -224,7 +224,9 @@ def test_a_part_of_the_peers_is_run_alone(monkeypatch, capsys):
     assert main(["bench", "--peers", "--parts", "densities"]) == 0
     assert calls == ["densities"]
     assert main(["bench", "--peers", "--parts", "speed"]) == 2
-    assert "unknown part 'speed'; there are: errors, densities" in capsys.readouterr().err
+    assert (
+        "unknown part 'speed'; there are: errors, densities, standings" in capsys.readouterr().err
+    )
 
 
 def test_the_picture_has_every_model_with_looks_of_its_own():
@@ -250,7 +252,7 @@ def test_the_picture_has_every_model_with_looks_of_its_own():
 def test_data_of_the_papers_are_shortened_and_classes_shuffled(data_folder, monkeypatch):
     monkeypatch.setattr(peers, "LENGTH", 50)
     options = Options(command="bench", data=data_folder, datasets=("magic04", "tom"))
-    classes, numbers = peers.streams(options, Report("bench"))
+    classes, numbers = peers.streams(options, options.datasets, Report("bench"))
     for stream, task in ((classes, "classification"), (numbers, "regression")):
         data = jaxmkl.tables.read(data_folder / f"{stream.name}.npz")
         assert stream.task == task == data.task
@@ -258,7 +260,7 @@ def test_data_of_the_papers_are_shortened_and_classes_shuffled(data_folder, monk
         in_file_order = np.array_equal(stream.X, data.X[:50].astype(np.float32))
         assert in_file_order == (task == "regression")
     nothing = Options(command="bench", data=data_folder / "none", datasets=("twitter",))
-    (made,) = peers.streams(nothing, Report("bench"))
+    (made,) = peers.streams(nothing, nothing.datasets, Report("bench"))
     assert (made.name, made.X.shape, made.y.dtype) == ("generated", (50, 77), np.float32)
 
 
