@@ -7,7 +7,7 @@
 - ``expert_mkl()`` learns its kernels, metrics and forests (:mod:`jaxmkl.guide.learned`);
   ``learner.importances(state)``, reports and ``jaxmkl info`` say which inputs matter.
 - Its stack knows the last labels and errors, which predictions of other tables leave out; its
-  mixture no longer errs by far in single rounds.
+  mixture no longer errs by far in single rounds; boosted trees stand beside its forest.
 - :func:`jaxmkl.recipes.published`: learners exactly as their papers run them.
   :mod:`jaxmkl.guide.papers` maps every equation, theorem and table.
 - Losses are values, as ``Huber(0.5)``, or your own; ``updates.Optax(optax.adam(1e-2))`` is a rule.

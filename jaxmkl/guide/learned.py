@@ -9,12 +9,13 @@ aggregate weighs them.
     a weight for each input         MetricModels(bank, "diagonal")         few inputs matter
     directions of the inputs        MetricModels(bank, "full")             sums of inputs matter
     either, by likelihood           LikelihoodModels(bank, ...)            the signal is clean
-    a partition into boxes          TreeModels()                           steps, categories
+    a partition into boxes          TreeModels(stages=12)                  steps, categories
 
 ## The shortest way
 
 :func:`jaxmkl.expert_mkl` has a fixed bank, a full metric by gradients, a diagonal one by
-likelihood and a forest. Kernels of your own are a fixed bank alone, unless you name others:
+likelihood, and a forest with a boosted model of trees beside it. Kernels of your own are a fixed
+bank alone, unless you name others:
 
 >>> import jax, jax.numpy as jnp, jaxmkl
 >>> X = jax.random.normal(jax.random.key(0), (600, 8))

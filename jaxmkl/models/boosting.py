@@ -38,7 +38,7 @@ class Plan:
     """How trees of a forest, and of a boosted model beside it, lie in arrays and grow."""
 
     num_trees: int
-    """Of the forest."""
+    """Trees of the forest."""
     groups: int
     stages: int
     """M; 0 for the forest alone."""
@@ -47,7 +47,7 @@ class Plan:
     depth: int
     max_inputs: int
     logistic: bool
-    """Whether the stages are for classes."""
+    """True if the stages are for classes."""
 
     @property
     def together(self) -> int:
@@ -66,12 +66,12 @@ class Plan:
 
     @property
     def boosts(self) -> np.ndarray:
-        """Which trees are of stages (T, 1)."""
+        """A mask of the trees that belong to stages (T, 1)."""
         return np.arange(self.total)[:, None] >= self.num_trees
 
     @functools.cached_property
     def roots(self) -> np.ndarray:
-        """Where the room of each tree begins (T,), int32."""
+        """The place where the room of each tree begins (T,), int32."""
         rooms = np.where(self.boosts[:, 0], self.room, self.sample)
         return np.concatenate([[0], np.cumsum(rooms)[:-1]]).astype(np.int32)
 
@@ -93,15 +93,15 @@ class Plan:
 
     @property
     def begins(self) -> np.ndarray:
-        """Which rows (E + T, 1) of ``sums`` begin with something."""
+        """A mask of the rows (E + T, 1) of ``sums`` that have a start besides."""
         is_boosted = np.arange(self.num_models)[:, None] >= self.groups
         return np.concatenate([is_boosted, self.boosts])
 
     @functools.cached_property
     def sums(self) -> np.ndarray:
-        """The matrix (E + T, T) that makes of leaves' values the models', and the F of each tree.
+        """The matrix (E + T, T) from the values of leaves to those of models, and to F of each tree.
 
-        The boosted model's lack what they begin with.
+        The rows of the boosted model lack their start.
         """
         each = np.where(self.boosts, RATE / TREES, self.groups / self.num_trees)[:, 0]
         of_models = (np.arange(self.num_models)[:, None] == self.model[None]) * each
@@ -110,7 +110,7 @@ class Plan:
         return np.concatenate([of_models, before * each])
 
     def added(self, boosts: Any) -> Any:
-        """κ, of trees of stages or of the forest."""
+        """κ of trees of stages, 0 of those of the forest."""
         return jnp.where(boosts, 1.0 if self.logistic else 0.5, 0.0)
 
     def bounded(self, values: jax.Array, boosts: Any) -> jax.Array:
@@ -120,7 +120,7 @@ class Plan:
         return jnp.where(boosts, jnp.clip(values, -_BOUND, _BOUND), values)
 
     def begins_at(self, mean: jax.Array, number: jax.Array) -> jax.Array:
-        """What F begins with, where so many labels have this mean (K,)."""
+        """The start of F, if so many labels have this mean (K,)."""
         if not self.logistic:
             return mean
         n = number.astype(mean.dtype)
@@ -136,7 +136,7 @@ class Plan:
         return jnp.where(boosts, of_classes[0], y), jnp.where(boosts, of_classes[1], 1.0)
 
     def begun(self, num_outputs: int, dtype: DTypeLike) -> tuple[Tree, jax.Array, jax.Array]:
-        """Trees of one leaf; the values (K) and H of leaves, and what F begins with (K,)."""
+        """Trees of one leaf; the values (K) and H of leaves, and the start of F (K,)."""
         trees, K = Tree.of_one_leaf(self.size, dtype), num_outputs
         of_leaves = jnp.zeros((self.size, 2 * K if self.logistic else K + 1), dtype)
         return trees, of_leaves, jnp.zeros(K, dtype)
