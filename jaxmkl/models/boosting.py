@@ -99,7 +99,7 @@ class Plan:
 
     @functools.cached_property
     def sums(self) -> np.ndarray:
-        """The matrix (E + T, T) from the values of leaves to those of models, and to F of each tree.
+        """The matrix (E + T, T) from values of leaves to those of models, and to F of each tree.
 
         The rows of the boosted model lack their start.
         """
