@@ -33,7 +33,7 @@ def sizes_of(learner: jaxmkl.Learner) -> tuple[tuple[int, int], ...]:
     """Return the numbers of models and of kernels of each bank of a learner, scaled or not.
 
     >>> sizes_of(jaxmkl.expert_mkl())
-    ((30, 10), (1, 1))
+    ((30, 10), (2, 2))
     """
     *_, inside = jaxmkl.wrappers.layers(learner)
     return tuple((bank.num_models, bank.num_kernels) for bank in inside.models)

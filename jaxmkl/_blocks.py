@@ -167,10 +167,17 @@ def moments_of(X: jax.Array, number: jax.Array) -> tuple[jax.Array, jax.Array]:
     (Array([2.], dtype=float32), Array([1.], dtype=float32))
     """
     known = np.arange(len(X), dtype=np.int32)[:, None] < number
-    apart, n = X - X[:1], jnp.maximum(number, 1).astype(X.dtype)
-    mean = sums_of(jnp.where(known, apart, 0)) / n
-    variance = sums_of(jnp.where(known, jnp.square(apart - mean[None]), 0)) / n
-    return X[0] + mean, variance
+    n = jnp.maximum(number, 1).astype(X.dtype)
+
+    def means(rows: jax.Array) -> jax.Array:
+        """The means of rows and of their squares (2, D), in one product."""
+        rows = jnp.where(known, rows, 0)
+        # a single column would be summed in another order where runs are side by side
+        return sums_of(jnp.concatenate([rows, rows**2], axis=1)).reshape(2, -1) / n
+
+    apart = X - X[:1]
+    mean = means(apart)[0]
+    return X[0] + mean, means(apart - mean[None])[1]
 
 
 @jax.custom_batching.custom_vmap

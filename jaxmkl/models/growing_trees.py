@@ -48,7 +48,7 @@ class Tree(NamedTuple):
 
 
 def inputs_of(seeds: jax.Array, num_inputs: int, wanted: int) -> jax.Array:
-    """Of each tree the inputs (T, wanted) that it may split by, all different, in random order."""
+    """The inputs (T, wanted) by which each tree may split, all different, in random order."""
     draws = hashed(seeds[:, None], np.arange(num_inputs)[None])
     return jax.lax.top_k(uniform_of(draws), wanted)[1].astype(jnp.int32)
 
@@ -70,26 +70,26 @@ class _Growth(NamedTuple):
     """Trees that grow on N points; a level has C nodes of two points or more at most."""
 
     node: jax.Array
-    """Of each point the slot of its node (T, N), int32; of those in leaf l, which is done, ~l."""
+    """The slot of each point's node (T, N), int32; ~l for points in leaf l, which is done."""
     halves: jax.Array
-    """What a node of the level above does with its points (T, C, 5), int32: where those to the
-    left and to the right go on, as in ``node``; the input; and how many they are."""
+    """The split of each node of the level above (T, C, 5), int32: where its points to the left and
+    to the right go on, as in ``node``; the input; and the numbers of these points."""
     threshold: jax.Array
-    """Of each node of the level above (T, C)."""
+    """The threshold of each node of the level above (T, C)."""
     ends: jax.Array
-    """Of each node the largest values of x and of -x (T, C, 2 D) at points that span it, as
-    integers (:func:`_ordered`)."""
+    """The largest values of x and of -x (T, C, 2 D) at the points that span each node, as integers
+    (:func:`_ordered`)."""
     drawn: jax.Array
-    """Of each node its thresholds by all inputs (T, C, D)."""
+    """The thresholds of each node by all inputs (T, C, D)."""
     sums: jax.Array
     """Number of points, and labels, of those that go left (T, C, 1 + K, D + 1), int32. By the last
     input, which is none, all do."""
     nodes: jax.Array
-    """Of each node the leaf that it is unless it splits, and its place in ``links`` (T, C, 2)."""
+    """The leaf that each node is unless it splits, and its place in ``links`` (T, C, 2)."""
     links: jax.Array
     """As in :class:`Tree` (T, 3 N)."""
     thresholds: jax.Array
-    """Of each split (T, N)."""
+    """The threshold of each split (T, N)."""
     totals: jax.Array
     """The number of splits, and of nodes in this level (T, 2), int32."""
 
@@ -109,7 +109,7 @@ class _Points:
     trees: Any
     """The numbers of the trees (T, 1)."""
     size: int
-    """Of a piece."""
+    """The number of points, or slots, of a piece."""
     turns: jax.Array
     """Pieces that the points fill."""
 
@@ -122,7 +122,7 @@ class _Points:
         return jax.lax.dynamic_update_slice_in_dim(array, part, piece * self.size, 1)
 
     def numbers(self, piece: jax.Array) -> jax.Array:
-        """Of the points, or slots, in a piece (1, size)."""
+        """The numbers of the points, or slots, in a piece (1, size)."""
         return (piece * self.size + np.arange(self.size, dtype=np.int32))[None]
 
     def draws(self, bits: jax.Array, piece: jax.Array) -> jax.Array:

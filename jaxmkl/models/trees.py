@@ -22,10 +22,10 @@ class TreeModelsState(NamedTuple):
 
     trees: Tree
     of_leaves: jax.Array
-    """Of each leaf its values and weights (R, K + 1), or of stages for classes (R, 2 K). In a
-    forest they are the mean labels, and how many examples made them, discounted."""
+    """The values and weights of each leaf (R, K + 1), or of stages for classes (R, 2 K). In a
+    forest they are the mean labels and the number of examples behind them, discounted."""
     start: jax.Array
-    """What the boosted model begins with (K,)."""
+    """The start of the boosted model (K,)."""
 
 
 class TreeCode(NamedTuple):
@@ -189,7 +189,7 @@ class TreeModels(Bank):
 
 @abilities.renews.register
 def _(bank: TreeModels, round: Any) -> Any:
-    """Whether trees grow, in the rounds that the class names."""
+    """True in the rounds in which trees grow."""
     early, rarely = round < bank.sample, round & 0x55555555 != 0  # at powers of 4
     between = is_doubling(round, max(3, 3 * bank.first // 2)) & early
     return is_doubling(round, bank.first) & (early | rarely) | between

@@ -172,7 +172,7 @@ def test_wide_tables_are_read_in_turn_with_another_version(monkeypatch, tmp_path
     assert main(["bench", "--tables", "--beside", str(tmp_path)]) == 2
     assert "has no folder jaxmkl" in capsys.readouterr().err
     assert main(["bench", "--fleet", "--beside", other]) == 2
-    assert "--beside is one of --tables" in capsys.readouterr().err
+    assert "--beside is of --tables" in capsys.readouterr().err
 
 
 @pytest.mark.endless
