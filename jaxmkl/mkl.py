@@ -396,15 +396,11 @@ class MKL(Algorithm[MKLState, MKLCode, MKLAux]):
         aggregate = self._each(judge, state.aggregate, aux.aggregate, y, *self._penalties(state))
         models, start = [], 0
         for bank, *own in self._banks(state, code.models, aux.models):
-            end = start + bank.num_models
-            models.append(bank.update(*own, feedback.cut(start, end)))
-            start = end
+            models.append(bank.update(*own, feedback.cut(start, start + bank.num_models)))
+            start += bank.num_models
         log_weights = self._log_weights(aggregate)
-        after = state.replace(
-            models=tuple(models),
-            aggregate=aggregate,
-            select=self.select.update(state.select, log_weights, code.select, known),
-        )
+        select = self.select.update(state.select, log_weights, code.select, known)
+        after = state.replace(models=tuple(models), aggregate=aggregate, select=select)
         if code.memory is not None:
             # what a renewal looks at is a constant for derivatives
             example = jax.lax.stop_gradient((code.memory.x, y))
@@ -419,10 +415,9 @@ class MKL(Algorithm[MKLState, MKLCode, MKLAux]):
         banks, size = self._banks(state, codes.models), jax.tree.leaves(codes)[0].shape[0]
         models = tuple(bank.close(*own, state.round) for bank, *own in banks)
 
-        def settle(own: PyTree) -> PyTree:
-            return self.aggregate.close(own, size, state.round)
-
-        aggregate = self._each(settle, state.aggregate)
+        aggregate = self._each(
+            lambda own: self.aggregate.close(own, size, state.round), state.aggregate
+        )
         state = state.replace(models=models, aggregate=aggregate)
         if codes.memory is None:
             return state
@@ -440,10 +435,8 @@ class MKL(Algorithm[MKLState, MKLCode, MKLAux]):
 
     def info(self, state: MKLState) -> MKLInfo:
         weights = self._mean(self._each(self.aggregate.weights, state.aggregate))
-        active = self.select.active(state.select)
-        number = jnp.asarray(self.num_models, jnp.int32)
-        if active is not None:
-            number = jnp.sum(active, dtype=jnp.int32)
+        active, number = self.select.active(state.select), jnp.asarray(self.num_models, jnp.int32)
+        number = number if active is None else jnp.sum(active, dtype=jnp.int32)
         supports = [abilities.support_counts(*own) for own in self._banks(state)]
         found = [pair for pair in supports if pair is not None]
         if not found:
@@ -454,13 +447,11 @@ class MKL(Algorithm[MKLState, MKLCode, MKLAux]):
 
 @abilities.reach.register
 def _(learner: MKL, rounds: jax.Array) -> jax.Array | None:
-    each = [abilities.reach(bank, rounds) for bank in learner.models]
-    if all(reach is None for reach in each):
+    each = [(abilities.reach(bank, rounds), bank.num_models) for bank in learner.models]
+    if all(reach is None for reach, _ in each):
         return None
-    filled = (jnp.inf if reach is None else reach for reach in each)
-    sizes = [bank.num_models for bank in learner.models]
-    pairs = zip(filled, sizes, strict=True)
-    return jnp.concatenate([jnp.broadcast_to(reach, (size,)) for reach, size in pairs])
+    filled = ((jnp.inf if reach is None else reach, size) for reach, size in each)
+    return jnp.concatenate([jnp.broadcast_to(reach, (size,)) for reach, size in filled])
 
 
 def _has_norms(bank: Bank) -> bool:
@@ -476,15 +467,13 @@ def _(learner: MKL, state: MKLState) -> abilities.Inside:
 
 @abilities.context.register
 def _(learner: MKL, state: MKLState) -> PyTree:
-    """The context of the aggregate; banks have none."""
     return abilities.context(learner.aggregate, state.aggregate)
 
 
 @abilities.with_context.register
 def _(learner: MKL, state: MKLState, context: PyTree) -> MKLState:
-    return state.replace(
-        aggregate=abilities.with_context(learner.aggregate, state.aggregate, context)
-    )
+    own = abilities.with_context(learner.aggregate, state.aggregate, context)
+    return state.replace(aggregate=own)
 
 
 @abilities.out_of_order.register

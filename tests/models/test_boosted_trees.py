@@ -8,7 +8,7 @@ import pytest
 import jaxmkl
 from jaxmkl import abilities
 from jaxmkl._feedback import Feedback
-from jaxmkl.aggregate import Hedge, Uniform
+from jaxmkl.aggregate import Uniform
 from jaxmkl.models import TreeModels
 from jaxmkl.models.growing_trees import whole_numbers
 from jaxmkl.reservoir import Renewal
@@ -113,23 +113,6 @@ def test_its_room_is_as_it_says():
     assert plan.roots[-1] + plan.room <= plan.size
     state = TreeModels(stages=12).init(jax.random.key(0), 100, "float32")
     assert sum(leaf.nbytes for leaf in jax.tree.leaves(state)) < 3.1e6
-
-
-@pytest.mark.endless
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"task": "classification"},
-        {"num_outputs": 2},
-        {"task": "classification", "num_outputs": 3},
-    ],
-)
-def test_keeps_the_contract(options):
-    loss = "logistic" if "task" in options else "squared"
-    bank = TreeModels(4, depth=4, groups=2, sample=70, first=8, stages=1, loss=loss)
-    learner = jaxmkl.MKL(bank, Uniform() if options else Hedge(0.5), **options)
-    jaxmkl.testing.check_learner(learner)
 
 
 @pytest.mark.slow

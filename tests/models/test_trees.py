@@ -190,8 +190,12 @@ def test_the_same_tree_in_single_precision_and_side_by_side():
         {"task": "classification", "num_outputs": 3},
     ],
 )
-def test_keeps_the_contract(options):
-    learner = jaxmkl.MKL(SMALL, Uniform() if options else Hedge(0.5), **options)
+@pytest.mark.parametrize("boosted", [False, True])
+def test_keeps_the_contract(options, boosted):
+    loss = "logistic" if "task" in options else "squared"
+    stages = TreeModels(4, depth=4, groups=2, sample=70, first=8, stages=1, loss=loss)
+    bank = stages if boosted else SMALL
+    learner = jaxmkl.MKL(bank, Uniform() if options else Hedge(0.5), **options)
     jaxmkl.testing.check_learner(learner)
 
 
