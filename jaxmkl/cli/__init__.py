@@ -6,6 +6,7 @@
     jaxmkl predict PIPELINE FILE
                              predict the rows of a table with a pipeline; nothing is learned
     jaxmkl ask FILE|PIPELINE label rows by hand, or by a process; each answer is learned
+    jaxmkl serve PIPELINE    answer rows by predictions, and learn labels as they come
     jaxmkl select FILE       choose the rows of a table to label first
     jaxmkl info PIPELINE     describe a pipeline
 
@@ -63,10 +64,17 @@ def _spelled() -> Iterator[None]:
 
 def _main(arguments: Sequence[str]) -> int:
     try:
-        from jaxmkl.cli import ask, info, predict, run, select  # which need the extra ``cli``
+        from jaxmkl.cli import (
+            ask,
+            info,
+            predict,
+            run,
+            select,
+            serve,
+        )  # which need the extra ``cli``
 
         parser, commands = parser_of(__doc__ or "")
-        for command in (run, predict, ask, select, info):
+        for command in (run, predict, ask, serve, select, info):
             command.add_to(commands)
         options = parser.parse_args(arguments)
         options.line = shlex.join(["jaxmkl", *arguments])

@@ -14,7 +14,10 @@ __all__ = ["session"]  # a fixture
 
 def test_the_journal_refuses_what_is_not_its_own(tmp_path):
     path, about = tmp_path / "it", {"table": "a"}
-    with Journal(path, about), pytest.raises(ValueError, match="another process is asking"):
+    with (
+        Journal(path, about),
+        pytest.raises(ValueError, match="another process writes this journal"),
+    ):
         Journal(path, about)
     with Journal(path, {"table": "b"}) as journal:  # begun anew, where nothing was answered
         journal.append({"ask": 1})

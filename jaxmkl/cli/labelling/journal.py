@@ -5,8 +5,9 @@ import os
 import re
 import zlib
 from pathlib import Path
+from typing import Any
 
-from jaxmkl._files import is_taken
+from jaxmkl._files import is_taken, named
 
 FORMAT = 2  #: number of the format, in the first line
 PLAIN = 1  #: the format of jaxmkl 0.2.0, which had no checksums
@@ -23,44 +24,81 @@ class Journal:
     format 1 is continued, and the lines that are added have checksums.
 
     An incomplete line is removed: its writer was killed before it acknowledged the event.
-
     Args:
       path: the file; it is created if it does not exist.
       about: what the events belong to, a flat JSON object. A journal about something else is
         started afresh if it holds only questions, and is refused if it holds answers.
+      option: the option of the command that names the file, for messages.
 
     Raises:
       ValueError: if the file is in use, is not a journal, is about something else or is damaged;
         the message names the file and the line.
     """
 
-    def __init__(self, path: Path, about: dict[str, object]) -> None:
-        self.path, is_new = path, not path.exists()
+    def __init__(self, path: Path, about: dict[str, Any], option: str = "--out") -> None:
+        self.path, self._option, is_new = path, option, not path.exists()
         self._checksum, self._has_checksums = 0, False  # of all lines so far; whether any has one
+        self.events: list[dict[str, Any]] = []  #: all events; a long process may clear them
         self._file = open(path, "a+b", buffering=0)  # noqa: SIM115 (closed by __exit__)
         try:
             if is_taken(self._file) is False:
-                text = "another process is asking for these labels; end it first, or name another"
-                raise ValueError(f"{path}: {text} --out")
-            first, *self.events = self._read() or [{}]
-            if not first or self._is_about_else(first, about):
-                self._file.truncate(0)
-                self._checksum = 0
-                self.append({"journal": FORMAT, **about})
-                self.events = []
-            if is_new:  # its name must be on the disk too
-                folder = os.open(path.parent, os.O_RDONLY)
-                os.fsync(folder)
-                os.close(folder)
+                text = "another process writes this journal; end it first, or name another"
+                raise ValueError(f"{path}: {text} {option}")
+            self.first, *self.events = self._read() or [{}]  #: the first line
+            if not self.first or self._is_about_else(self.first, about):
+                self._begin(about)
+            if is_new:
+                self._name_is_kept()
         except BaseException:
             self._file.close()
             raise
 
+    def _begin(self, about: dict[str, Any]) -> None:
+        self._file.truncate(0)
+        self._checksum, self.events = 0, []
+        self.first = {"journal": FORMAT, **about}
+        self.append(self.first)
+        self.events.clear()
+
+    def _name_is_kept(self) -> None:
+        """Have the name of the file, too, on the disk."""
+        folder = os.open(self.path.parent, os.O_RDONLY)
+        os.fsync(folder)
+        os.close(folder)
+
+    def replace(self, about: dict[str, Any]) -> None:
+        """Replace the file, whole or not at all, by one of the present :attr:`events` alone.
+
+        Args:
+          about: what they belong to.
+        """
+        before, kept = (self._file, self._checksum, self.first), self.events
+        place = self.path.with_name(f"{self.path.name}.next")
+        try:
+            self._file = open(place, "a+b", buffering=0)  # noqa: SIM115
+            is_taken(self._file)
+            self._begin(about)
+            self.append(*kept)
+            os.replace(place, self.path)
+        except BaseException:
+            if self._file is not before[0]:
+                self._file.close()
+            self._file, self._checksum, self.first = before
+            self.events = kept
+            raise
+        before[0].close()
+        self._name_is_kept()
+
+    @property
+    def size(self) -> int:
+        """The bytes of the file."""
+        return os.fstat(self._file.fileno()).st_size
+
     def refusal(self, number: int, reason: str) -> ValueError:
         """Return the error that names the file, the number of a line and the reason."""
-        return ValueError(f"{self.path}, line {number}: {reason}, or name another --out")
+        return ValueError(f"{self.path}, line {number}: {reason}, or name another {self._option}")
 
-    def _read(self) -> list[dict[str, object]]:
+    def _read(self) -> list[dict[str, Any]]:
         self._file.seek(0)
         content = self._file.read()
         *lines, rest = content.split(b"\n")
@@ -71,7 +109,7 @@ class Journal:
             os.fsync(self._file.fileno())
         return [self._event(number, line) for number, line in enumerate(lines, 1)]
 
-    def _event(self, number: int, line: bytes) -> dict[str, object]:
+    def _event(self, number: int, line: bytes) -> dict[str, Any]:
         found = CHECKSUM.search(line)
         body = line[: found.start()] + b"}" if found else line
         try:
@@ -93,25 +131,39 @@ class Journal:
             raise self.refusal(number, f"{text}; {ADVICE}")
         return event
 
-    def _is_about_else(self, first: dict[str, object], about: dict[str, object]) -> bool:
+    def _is_about_else(self, first: dict[str, Any], about: dict[str, Any]) -> bool:
         """Return whether the lines are about something else; if so, none may be an answer."""
         others = [name for name, value in about.items() if first.get(name) != value]
-        if others and any("ask" not in event for event in self.events):
+        is_only_asked = "snapshot" not in first and all("ask" in event for event in self.events)
+        if others and not is_only_asked:
             name = others[0]
             of = "pipeline" if name == "model" else name  # the name in files
             text = f"belongs to another {of} ({first.get(name)!r}, now {about[name]!r})"
             raise self.refusal(1, f"{text}; move it away")
         return bool(others)
 
-    def append(self, event: dict[str, object]) -> None:
-        """Append an event, which is on the disk when this returns."""
-        body = json.dumps(event, ensure_ascii=False, allow_nan=False).encode()
-        self._checksum = zlib.crc32(body, self._checksum)
-        line = body[:-1] + b', "crc": "%08x"}\n' % self._checksum
-        while line:  # one write may take only a part
-            line = line[self._file.write(line) :]
-        os.fsync(self._file.fileno())
-        self.events.append(event)
+    def append(self, *events: dict[str, Any]) -> None:
+        """Append events, which are on the disk when this returns.
+
+        Raises:
+          OSError: they could not be written; the journal is as it was before.
+        """
+        before, checksum, lines = self.size, self._checksum, list[bytes]()
+        for event in events:
+            body = json.dumps(event, ensure_ascii=False).encode("utf-8", "surrogatepass")
+            self._checksum = zlib.crc32(body, self._checksum)
+            lines.append(body[:-1] + b', "crc": "%08x"}\n' % self._checksum)
+        left = memoryview(b"".join(lines))
+        try:
+            with named(self.path):
+                while left:  # one write may take only a part
+                    left = left[self._file.write(left) :]
+                os.fsync(self._file.fileno())
+        except BaseException:
+            self._checksum = checksum
+            self._file.truncate(before)
+            raise
+        self.events += events
 
     def __enter__(self) -> "Journal":
         return self

@@ -1,0 +1,241 @@
+"""``jaxmkl serve``: answer rows by predictions, and learn labels as they come, in one process.
+
+    jaxmkl serve PIPELINE        lines of JSON on standard input and output, with a pipeline that
+                                 run, ask or serve saved
+    jaxmkl serve --like FILE --target kind --journal new.journal
+                                 begin anew; FILE decides how columns are read, nothing else
+    jaxmkl serve PIPELINE --socket it.socket --port 8080
+                                 lines at a Unix socket, and HTTP at this machine's own address
+
+Each line is answered by one line, in the order of the lines:
+
+    in   {"row": {"height": 2.5}}             or with an "id" of your own
+    out  {"id": 0, "prediction": "tree", "wanted": true,
+          "probabilities": {"bush": 0.3, "tree": 0.7}}
+                                              for numbers "interval", where there is one
+    in   [{"height": 2.5}, {"height": 1}]     or {"rows": [...], "ids": [...]}
+    out  [{"id": 1, ...}, {"id": 2, ...}]
+    in   {"id": 0, "label": "tree"}           whenever the label comes, in any order
+    out  {"id": 0, "learned": true}
+    in   {"id": 1, "forget": true}            its label will never come
+    out  {"id": 1, "forgotten": true}
+    in   {"row": {"height": 9}, "label": "tree"}
+    out  {"learned": true}
+    in   {"metrics": true}                    counts, errors beside baselines, seconds
+    out  {"error": "no row with the id 7 waits for a label", "id": 7}
+
+By HTTP, such a line is the body of ``POST /ask`` or ``POST /learn``, whose answer has the status
+400 with an error; ``GET /metrics`` has the figures in Prometheus' text form, ``GET /health`` tells
+that the server answers. A line or a body has at most 1 MiB.
+
+**What is kept.** Rows and labels are in the journal, on the disk, before they are answered.
+However the process ended, the same command goes on, with the same state bit for bit. From time to time,
+and at the end, a snapshot, JOURNAL.N.npz, takes the place of the first N events; it is a pipeline,
+too. SIGTERM and Ctrl-C end the server once all that it was given is answered and learned.
+
+**Who may ask.** Files and the socket are for their owner alone. The port is this machine's own
+address unless ``--host`` names another; anybody who reaches that one needs the token in
+``--token-file``, as ``Authorization: Bearer TOKEN``. Nothing is encrypted: put a proxy with TLS
+before it.
+
+Renewals of learned kernels and late labels keep no row from its answer: it is predicted by the
+latest finished state.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import math
+import os
+import resource
+import sys
+import threading
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from jaxmkl._checks import input_bound, shown
+from jaxmkl._renewals import renewals_of
+from jaxmkl.cli import options, show
+from jaxmkl.cli.interrupts import Interrupts
+from jaxmkl.cli.outputs import reserved
+from jaxmkl.cli.pipelines import own_pipeline
+from jaxmkl.cli.serving.events import Events
+from jaxmkl.cli.serving.faces import Network, serve_standard
+from jaxmkl.cli.serving.metrics import Metrics
+from jaxmkl.cli.serving.server import Server
+from jaxmkl.command_line import setting
+from jaxmkl.evaluate import UsageError, candidates
+from jaxmkl.tables import Pipeline
+
+if TYPE_CHECKING:
+    from jaxmkl.tables import Columns
+
+OWN = ("target", "task", "learner", "set", "drop", "as_")  # settled by a pipeline
+LEARNER = "expert_mkl"
+LOCAL = "127.0.0.1"
+SHORTEST = 16  # bytes of a token
+FILES = 8192  # that may be open, for as many clients
+
+
+def add_to(commands: Any) -> None:
+    """Add the command's parser."""
+    says = {"description": __doc__, "formatter_class": options.AS_IT_STANDS}
+    parser = commands.add_parser("serve", help="answer and learn from rows as they come", **says)
+    add = parser.add_argument
+    add("pipeline", nargs="?", metavar="PIPELINE", help="a pipeline with which to begin")
+    add("--like", metavar="FILE", help="a table; begin anew, with its columns")
+    add("--journal", type=Path, metavar="FILE", help="default: PIPELINE.journal")
+    add("--socket", type=Path, metavar="PATH", help="answer lines at a Unix socket")
+    add("--port", type=options.natural, metavar="N", help="answer HTTP; 0 for any free port")
+    add("--host", metavar="ADDRESS", help=f"of the port (default: {LOCAL})")
+    add("--token-file", type=Path, metavar="FILE", help="a token that HTTP asks for, of "
+        f"{SHORTEST} bytes or more")  # fmt: skip
+    add("--waiting", type=options.count, default=100_000, metavar="N", help="rows that may wait "
+        "for a label; beyond, the oldest is forgotten (default: 100000)")  # fmt: skip
+    add("--task", choices=("regression", "classification"), help="with --like; default: as the "
+        "target says")  # fmt: skip
+    add("--learner", metavar="NAME", help=f"with --like; default: {LEARNER}")
+    add("--set", type=setting, action="append", default=[], metavar="NAME=VALUE",
+        help="a learner's argument; may be given several times")  # fmt: skip
+    options.table_options(parser)
+    parser.set_defaults(command=command)
+
+
+def command(given: Namespace) -> int:
+    """Serve until the input ends, or a signal ends it; return 0 then."""
+    show.needs_rich()
+    if (given.pipeline is None) == (given.like is None):
+        raise UsageError("serve: name a PIPELINE, or a table with --like, and not both")
+    token = _token(given)
+    journal = given.journal or Path(f"{given.pipeline or given.like}.journal")
+    inputs = {"PIPELINE": given.pipeline, "--like": given.like, "--token-file": given.token_file}
+    before = os.umask(0o077)  # files and the socket are for their owner alone
+    try:
+        with (
+            Interrupts() as interrupts,
+            reserved(inputs, {"--journal": journal}, beside={"--journal": (".next",)}),
+        ):
+            interrupts.patience = math.inf
+            interrupts.supervise(lambda: _serve(given, journal, token, interrupts))
+    finally:
+        os.umask(before)
+    return 0
+
+
+def _serve(given: Namespace, journal: Path, token: bytes | None, interrupts: Interrupts) -> None:
+    server = _begun(given, journal)
+    try:
+        if given.socket is None and given.port is None:
+            out = sys.stdout.fileno()
+            serve_standard(server, sys.stdin.fileno(), out, lambda: bool(interrupts.status))
+        else:
+            _more_files()
+            network = Network(server, lambda: bool(interrupts.status), token)
+            say = lambda text: show.aside(f"jaxmkl serve {text}")  # noqa: E731
+            asyncio.run(network.serve(given.socket, given.host or LOCAL, given.port, say))
+    finally:
+        server.close()
+
+
+def _token(given: Namespace) -> bytes | None:
+    if given.token_file is None:
+        if given.host is not None:
+            raise UsageError("--host: others may reach the port; --token-file FILE is needed, too")
+        return None
+    token = given.token_file.read_bytes().strip()
+    if len(token) < SHORTEST or b"\n" in token:
+        raise UsageError(f"--token-file: expected one line of at least {SHORTEST} bytes")
+    return token
+
+
+def _begun(given: Namespace, journal: Path) -> Server:
+    """The server after all events of its journal, whose programs are compiled."""
+    from jaxmkl.tables import Session
+
+    if given.like is None:
+        pipeline = own_pipeline(given.pipeline, given, OWN)
+        model = hashlib.sha256(Path(given.pipeline).read_bytes())
+    else:
+        pipeline = _anew(given)
+        parts = pipeline.columns.to_json(), repr(pipeline.learner)
+        model = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
+    warm_up(Session(pipeline), pipeline)
+    about: dict[str, Any] = {"model": model.hexdigest()}
+    events = Events(journal, about, lambda: Session(pipeline), Session.load)
+    metrics, read = Metrics(bool(pipeline.classes)), label_reader(pipeline.columns)
+    return Server(events, metrics, Session, read, renewed, given.waiting)
+
+
+def _anew(given: Namespace) -> Pipeline:
+    """A pipeline before its first row, with the columns of a table."""
+    from jaxmkl.tables import Columns, Seen, open_table
+
+    with contextlib.closing(open_table(given.like, **options.reading(given))) as table:
+        first = next(table.chunks(given.first), None)
+        if first is None:
+            raise UsageError(f"--like: {given.like} has no rows")
+        asked = {"drop": given.drop, "as_": dict(given.as_), "notes": table.notes}
+        columns = Columns.decide(first, given.target, given.task, **asked)
+    for note in columns.notes:
+        show.aside(note)
+    K, D = len(columns.classes), len(columns.features)
+    of: dict[str, Any] = {"num_inputs": D, "words": columns.of_words}
+    (one,), _ = candidates([given.learner or LEARNER], columns.task, K, dict(given.set), **of)
+    state = one.learner.init(jax.random.key(0), D)
+    seen, source = Seen.nothing(K), Path(given.like).name
+    return Pipeline(one.learner, state, columns, columns.init(), source=source, seen=seen)
+
+
+def warm_up(session: Any, pipeline: Pipeline) -> None:
+    """Compile the programs of a session, which is thrown away; those of renewals in a thread."""
+    row = dict.fromkeys(pipeline.columns.names)  # of missing cells
+    label = pipeline.classes[0] if pipeline.classes else pipeline.seen.start
+    (asked,) = session.ask([row])
+    session.learn(asked.id, label)
+    session.ask([row])
+    if (renewals := renewals_of(pipeline.learner)) is not None:
+        due = renewals.after(int(pipeline.state.round))
+        threading.Thread(target=lambda: renewals.renewed(pipeline.state, due), daemon=True).start()
+
+
+def renewed(pipeline: Pipeline) -> dict[str, float]:
+    """The number of renewals of a pipeline since its learner's first round."""
+    renewals, number, at = renewals_of(pipeline.learner), 0, 0
+    if renewals is None:
+        return {}
+    end = int(pipeline.state.round)
+    while (at := renewals.after(at)) <= end:
+        number += 1
+    return {"renewals": number}
+
+
+def label_reader(columns: "Columns") -> Callable[[Any], Any]:
+    """The function that reads a label as a class or a number, or raises a ``ValueError``."""
+    classes = columns.classes
+
+    def read(label: Any) -> Any:
+        whole = isinstance(label, float) and label.is_integer()
+        word = str(int(label)) if whole else str(label)
+        if classes and word in classes:
+            return word
+        if classes:
+            raise ValueError(f"{label!r} is not one of the classes {shown(classes, 20)}")
+        with contextlib.suppress(ValueError, OverflowError):
+            if abs(number := float(label)) <= input_bound(np.float32):  # NaN fails
+                return number
+        raise ValueError(f"{label!r} is not a number that can be learned")
+
+    return read
+
+
+def _more_files() -> None:
+    """Let the process open as many files as it has clients, if it may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))

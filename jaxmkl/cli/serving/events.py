@@ -1,0 +1,136 @@
+"""The journal of a server and the snapshots of its session, from which the same command goes on.
+
+A snapshot is a file beside the journal, JOURNAL.N.npz, of the session after N events; the first
+line of the journal names N, and its other lines are the events after it. Each of the two appears
+whole or not at all, the snapshot first, so whenever the process is killed one of them belongs to
+the other.
+"""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from jaxmkl.cli.labelling.journal import ADVICE, Journal
+from jaxmkl.cli.serving.learning import Event, apply
+
+MOST = 2**22  # bytes of a journal after which a snapshot is made
+
+
+class Events:
+    """All that happened to a session.
+
+    Args:
+      path: the journal.
+      about: what it belongs to.
+      begin: makes the session before its first event.
+      load: reads the session of a snapshot.
+
+    Raises:
+      ValueError: the journal is another's, in use or damaged, or its snapshot is not there.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        about: dict[str, Any],
+        begin: Callable[[], Any],
+        load: Callable[[Path], Any],
+    ) -> None:
+        self._journal, self._about = Journal(path, about, "--journal"), about
+        try:
+            first = self._journal.first
+            self.number = int(first.get("snapshot", 0))  #: of events
+            self.next_id = int(first.get("next", 0))  #: the next id that the server gives
+            self.session = load(self._snapshot(self.number)) if self.number else begin()
+            self.waiting = dict.fromkeys(self.session.waiting)  #: ids of rows without a label
+            self._sweep()
+        except BaseException:
+            self._journal.__exit__()
+            raise
+
+    def replay(self, seen: Callable[[Event, Any], object]) -> None:
+        """Apply the events of the journal; ``seen`` is called with each and its result."""
+        for number, event in enumerate(self._journal.events, 2):
+            try:
+                result = apply(self.session, event)
+            except ValueError as error:
+                text = f"cannot have happened: {error}; {ADVICE}"
+                raise self._journal.refusal(number, text) from None
+            self.accept(event)
+            self.settle(event, result)
+            seen(event, result)
+        self.number += len(self._journal.events)
+        self._journal.events.clear()
+
+    def append(self, *events: Event) -> None:
+        """Have events on the disk, or raise an ``OSError``; nothing happened then."""
+        if not events:
+            return
+        self._journal.append(*events)
+        self.number += len(events)
+        if self._tail is None:
+            self._journal.events.clear()
+        for event in events:
+            self.accept(event)
+
+    _tail: int | None = None  # the number of events of the snapshot that is being made
+
+    def accept(self, event: Event) -> None:
+        """Note which rows wait after an event."""
+        if "ids" in event:
+            self.waiting.update(dict.fromkeys(event["ids"]))
+            given = [own for own in event["ids"] if isinstance(own, int)]
+            self.next_id = max([self.next_id, *(own + 1 for own in given)])
+        else:
+            self.waiting.pop(event.get("id", event.get("forget")), None)
+
+    def settle(self, event: Event, result: Any) -> None:
+        """Note that rows that were refused do not wait."""
+        if "ids" in event:
+            for own, asked in zip(event["ids"], result, strict=True):
+                if isinstance(asked, Exception):
+                    self.waiting.pop(own, None)
+
+    # snapshots
+
+    @property
+    def is_long(self) -> bool:
+        """True if it is time for a snapshot."""
+        return self._tail is None and self._journal.size > MOST
+
+    def snapshot(self) -> Path:
+        """Begin a snapshot of the session after all events so far; return its place."""
+        self._tail, self._next = self.number, self.next_id
+        self._journal.events.clear()  # from now on they are kept
+        return self._snapshot(self.number)
+
+    def rotate(self) -> None:
+        """Keep only the events after the snapshot, which is on the disk."""
+        assert self._tail is not None
+        if self._tail:
+            self._journal.replace({**self._about, "snapshot": self._tail, "next": self._next})
+        self._tail = None
+        self._journal.events.clear()
+        self._sweep()
+
+    def give_up(self) -> None:
+        """Go on without the snapshot, which could not be written."""
+        self._tail = None
+        self._journal.events.clear()
+
+    def _snapshot(self, number: int) -> Path:
+        path = self._journal.path
+        return path.with_name(f"{path.name}.{number}.npz")
+
+    def _sweep(self) -> None:
+        """Remove all snapshots but the one that the journal names."""
+        path, kept = self._journal.path, int(self._journal.first.get("snapshot", 0))
+        for other in path.parent.glob("*.npz"):
+            found = re.fullmatch(re.escape(path.name) + r"\.(\d+)\.npz", other.name)
+            if found and int(found[1]) != kept:
+                other.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Close the journal."""
+        self._journal.__exit__()

@@ -1,0 +1,186 @@
+"""The faces of a server: standard input and output, a Unix socket, HTTP."""
+
+import asyncio
+import contextlib
+import hmac
+import os
+import select
+import stat
+from collections.abc import AsyncIterator, Callable
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from jaxmkl.cli.serving.metrics import prometheus
+from jaxmkl.cli.serving.requests import LONGEST, Lines
+from jaxmkl.cli.serving.server import Server, spelled
+from jaxmkl.evaluate import UsageError
+
+PIECE = 2**16  # bytes that are read at once
+LOOK = 0.1  # seconds between two looks for the end
+PATIENCE = 30.0  # seconds in which the rest of a line, or a request, must come
+CLIENTS = 4096  # at the same time
+Ended = Callable[[], bool]
+
+
+def serve_standard(server: Server, given: int, out: int, ended: Ended) -> None:
+    """Answer the lines of a file by lines of another one, until it ends."""
+    lines = Lines()
+    while not ended() and server.failure is None:
+        if not select.select([given], [], [], LOOK)[0]:
+            continue
+        piece = os.read(given, PIECE)
+        found = [*lines.cut(piece or b"\n")]  # the last line may lack its end
+        left = memoryview(server.answer(found) if found else b"")
+        while left:
+            left = left[os.write(out, left) :]
+        if not piece:
+            return
+
+
+class Network:
+    """A Unix socket and a port of HTTP, which end when ``ended`` says so.
+
+    Args:
+      server: the server.
+      ended: tells whether to end.
+      token: the token that HTTP asks for; None for none.
+    """
+
+    def __init__(self, server: Server, ended: Ended, token: bytes | None = None) -> None:
+        self._server, self._ended, self._token = server, ended, token
+        self._clients = set[asyncio.Task]()
+
+    async def serve(
+        self, socket: Path | None, host: str, port: int | None, say: Callable[[str], object]
+    ) -> None:
+        """Answer until the end; ``say`` is called with each place once it answers."""
+        async with contextlib.AsyncExitStack() as stack:
+            if socket is not None:
+                _free(socket)
+                lines = self._bounded(self._lines)
+                unix = await asyncio.start_unix_server(lines, socket, limit=PIECE, backlog=CLIENTS)
+                stack.callback(socket.unlink, missing_ok=True)
+                stack.callback(unix.close)
+                os.chmod(socket, 0o600)
+                say(f"answers at {socket}")
+            if port is not None:
+                http = self._bounded(self._http)
+                made = await asyncio.start_server(http, host, port, limit=PIECE, backlog=CLIENTS)
+                stack.callback(made.close)
+                say(f"answers at http://{host}:{made.sockets[0].getsockname()[1]}")
+            while not self._ended() and self._server.failure is None:
+                await asyncio.sleep(LOOK)
+        for task in self._clients:
+            task.cancel()
+        await asyncio.gather(*self._clients, return_exceptions=True)
+
+    def _bounded(self, face: Callable) -> Callable:
+        """A face for one client, for at most so many at the same time."""
+
+        async def meet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task: Any = asyncio.current_task()
+            if len(self._clients) >= CLIENTS:
+                writer.close()
+                return
+            self._clients.add(task)
+            try:
+                await face(reader, writer)
+            except (OSError, TimeoutError, asyncio.IncompleteReadError, RuntimeError):
+                pass  # the client has gone, is too slow, or the server ends
+            except asyncio.CancelledError:
+                pass  # of the end alone
+            finally:
+                self._clients.discard(task)
+                writer.close()
+
+        return meet
+
+    async def _answers(self, lines: list[bytes]) -> list[Any]:
+        return await asyncio.wrap_future(self._server.submit(lines))
+
+    async def _lines(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        lines, piece = Lines(), b"\n"
+        while piece:
+            async with asyncio.timeout(PATIENCE if lines.rest else None):
+                piece = await reader.read(PIECE)
+            if found := [*lines.cut(piece or b"\n")]:
+                await _written(writer, spelled(await self._answers(found)))
+
+    # HTTP
+
+    async def _http(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async for method, path, headers, body in _requests(reader):
+            status, kind, content = await self._reply(method, path, headers, body)
+            keep = status < HTTPStatus.BAD_REQUEST
+            head = f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: {kind}\r\n"
+            head += f"Content-Length: {len(content)}\r\n"
+            head += "" if keep else "Connection: close\r\n"
+            await _written(writer, f"{head}\r\n".encode() + content)
+            if not keep or headers.get("connection", "").lower() == "close":
+                return
+
+    async def _reply(
+        self, method: str, path: str, headers: dict[str, str], body: bytes | None
+    ) -> tuple[HTTPStatus, str, bytes]:
+        def said(status: HTTPStatus, text: str) -> tuple[HTTPStatus, str, bytes]:
+            return status, "application/json", spelled([{"error": text}])
+
+        given = headers.get("authorization", "").encode()
+        if self._token is not None and not hmac.compare_digest(given, b"Bearer " + self._token):
+            return said(
+                HTTPStatus.UNAUTHORIZED, "the header Authorization: Bearer TOKEN is wanted"
+            )
+        if body is None:
+            text = f"a body has its Content-Length, of at most {LONGEST:,} bytes"
+            return said(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, text)
+        match method, path:
+            case "GET", "/health":
+                return HTTPStatus.OK, "application/json", b'{"healthy": true}\n'
+            case "GET", "/metrics":
+                text = prometheus(self._server.figures())
+                return HTTPStatus.OK, "text/plain; version=0.0.4", text.encode()
+            case "POST", "/ask" | "/learn":
+                (answer,) = await self._answers([body.replace(b"\n", b" ").replace(b"\r", b" ")])
+                is_wrong = isinstance(answer, dict) and "error" in answer
+                status = HTTPStatus.BAD_REQUEST if is_wrong else HTTPStatus.OK
+                return status, "application/json", spelled([answer])
+        text = "expected POST /ask, POST /learn, GET /metrics or GET /health"
+        return said(HTTPStatus.NOT_FOUND, text)
+
+
+async def _requests(
+    reader: asyncio.StreamReader,
+) -> AsyncIterator[tuple[str, str, dict[str, str], bytes | None]]:
+    """The requests of a client: method, path, headers, and the body; None if it is too long."""
+    while True:
+        first = await reader.readexactly(1)  # a connection may rest between two requests
+        async with asyncio.timeout(PATIENCE):
+            try:
+                head = first + await reader.readuntil(b"\r\n\r\n")
+            except asyncio.LimitOverrunError:
+                return
+            line, *rest = head.decode("latin-1").split("\r\n")
+            method, path, *_ = [*line.split(" "), "", ""]
+            pairs = (one.partition(":") for one in rest if one)
+            headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
+            length = headers.get("content-length", "0")
+            is_known = length.isdecimal() and "transfer-encoding" not in headers
+            is_short = is_known and len(length) < 9 and int(length) <= LONGEST
+            body = await reader.readexactly(int(length)) if is_short else None
+        yield method, path, headers, body
+
+
+async def _written(writer: asyncio.StreamWriter, content: bytes) -> None:
+    """Write to a client that reads."""
+    async with asyncio.timeout(PATIENCE):
+        writer.write(content)
+        await writer.drain()
+
+
+def _free(socket: Path) -> None:
+    """Remove the socket that a killed server left behind; anything else there stays."""
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISSOCK(socket.lstat().st_mode):
+            raise UsageError(f"--socket: {socket} is not a socket; name another file")
+        socket.unlink()

@@ -1,0 +1,119 @@
+"""Events are applied in order, in a thread of its own, while answers go on.
+
+A renewal of learned kernels takes about a second. The labels after it are in the journal by then,
+and acknowledged; the rows that come meanwhile are answered from the latest finished state.
+
+**The order.** Whether a row is asked for changes the session too: it waits for its label, and
+a query that keeps a rate counts it. So the journal holds rows as well as labels, in the order in
+which the one writing thread accepted them, and each line of it is one call of the session. This
+thread makes these calls, in that order and with these arguments, and nothing else ever touches the
+session. Hence its state is a function of the journal alone: neither the speed of the machine, nor
+the number of clients, nor a process that was killed and replayed its journal can make a bit of
+difference.
+
+An answer that cannot wait for its turn is a prediction by another session, made from the pipeline
+of the latest finished state and thrown away. It may differ from the prediction that the session
+makes in its turn, and so may ``wanted``; what is learned does not depend on it. That a label will
+be accepted in its turn is checked before it is acknowledged, by what no event changes: that its
+row waits, as the server counts, and that it is a label, as the columns say.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import jax
+
+Event = dict[str, Any]
+WAITING = 1000  # groups of events that may wait to be applied
+REFUSALS = ValueError, TypeError, OverflowError  # by the session, which is as it was before
+
+
+def apply(session: Any, event: Event) -> Any:
+    """Call the session as an event says, and return its result, or its refusal.
+
+    The events are ``{"ids", "rows"}``, ``{"id", "label"}``, ``{"row", "label"}``, ``{"forget"}``.
+    """
+    try:
+        match event:
+            case {"ids": ids, "rows": rows}:
+                return _asked(session, ids, rows)
+            case {"id": own, "label": label}:
+                return session.learn(own, label)
+            case {"row": row, "label": label}:
+                return session.learn_row(row, label)
+            case {"forget": own}:
+                return session.forget(own)
+    except REFUSALS as error:
+        return error
+    raise ValueError(f"{', '.join(map(repr, event))} is not a row, a label or a row to forget")
+
+
+def _asked(session: Any, ids: Sequence, rows: Sequence) -> list[Any]:
+    """The answer to each row, or its refusal, which keeps no other one from its answer."""
+    try:
+        return session.ask(rows, ids)
+    except REFUSALS as error:
+        if len(rows) == 1:
+            return [error]
+    return [_asked(session, [own], [row])[0] for own, row in zip(ids, rows, strict=True)]
+
+
+class Learning:
+    """A session that one thread owns.
+
+    Args:
+      session: a session, which nothing else may touch from now on.
+      seen: is called in this thread with each event and its result.
+    """
+
+    def __init__(self, session: Any, seen: Callable[[Event, Any], object]) -> None:
+        self._session, self._seen = session, seen
+        self._thread = ThreadPoolExecutor(1, "learning")
+        self._room = threading.BoundedSemaphore(WAITING)
+        self.finished = session.pipeline  #: the pipeline of the latest finished state
+        self._failure: BaseException | None = None
+        self.begun: float | None = None  #: the time at which the present event began
+
+    def put(self, events: Sequence[Event]) -> "Future[list[Any]]":
+        """Apply events after all others; the result holds that of each."""
+        self._room.acquire()
+        return self._thread.submit(self._applied, events)
+
+    def save(self, path: Any) -> Future:
+        """Save the session as it is after all events so far."""
+        return self._thread.submit(self._saved, path)
+
+    def close(self) -> None:
+        """Wait until all events are applied, and end the thread."""
+        self._thread.shutdown()
+
+    def _saved(self, path: Any) -> None:
+        self.begun = time.monotonic()
+        try:
+            self._session.save(path)
+        finally:
+            self.begun = None
+
+    def _applied(self, events: Sequence[Event]) -> list[Any]:
+        results = []
+        try:
+            if self._failure is not None:
+                raise self._failure
+            for event in events:
+                self.begun = time.monotonic()
+                result = apply(self._session, event)
+                if "label" in event:  # a renewal may still run
+                    jax.block_until_ready(self._session.pipeline.state)
+                self._seen(event, result)
+                results.append(result)
+            self.finished = self._session.pipeline
+        except BaseException as error:
+            self._failure = error  # nothing may be learned after an event that was not
+            raise
+        finally:
+            self.begun = None
+            self._room.release()
+        return results

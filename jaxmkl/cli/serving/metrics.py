@@ -1,0 +1,132 @@
+"""What a server did and how well it predicts, as numbers and in Prometheus' text form."""
+
+import collections
+import math
+from typing import Any
+
+import numpy as np
+
+from jaxmkl.cli.serving.learning import Event
+
+DISCOUNT = 0.99  # of the error now, by label
+TIMES = 4096  # latest answers whose times are kept
+QUANTILES = 0.5, 0.9, 0.99
+HELP = {
+    "rows": "rows answered",
+    "labels": "labels learned",
+    "waiting": "rows that wait for a label",
+    "dropped": "rows forgotten because too many waited",
+    "refused": "requests refused, by reason",
+    "judged": "labels of rows that were predicted before",
+    "error": "mean squared error, or share of mistakes, of predictions before their labels",
+    "error_now": f"the same, with older labels discounted by {DISCOUNT} for each later one",
+    "drift": "error_now divided by error: far above 1 after a change",
+    "coverage": "share of the labels within their intervals",
+    "renewals": "renewals of learned kernels since the learner's first round",
+    "behind": "seconds since the event began that is being applied",
+    "seconds": "seconds until an answer, by quantile, of the latest 4,096",
+}
+
+
+class Metrics:
+    """Counts since the start of the process; the learning thread judges, the server counts."""
+
+    def __init__(self, has_classes: bool) -> None:
+        self.rows = self.labels = self.dropped = self.judged = self.inside = self.bounded = 0
+        self.refused = collections.Counter[str]()
+        self.seconds = collections.deque[float](maxlen=TIMES)
+        self._has_classes = has_classes
+        self._said = dict[Any, Any]()  # answers to rows that wait
+        self._errors = dict.fromkeys(("learner", "mean or majority", "last label"), 0.0)
+        self._now = self._weight = 0.0
+        self._counts = collections.Counter[Any]()
+        self._total, self._last = 0.0, None
+
+    def see(self, event: Event, result: Any) -> None:
+        """Note an event that was applied, and its result."""
+        if "ids" in event:
+            for own, asked in zip(event["ids"], result, strict=True):
+                if not isinstance(asked, Exception):
+                    self.rows += 1
+                    self._said[own] = asked.prediction, asked.interval
+        elif "label" in event:
+            said = self._said.pop(event.get("id"), None)
+            if not isinstance(result, Exception):
+                self.labels += 1
+                if said is not None:
+                    self._judge(*said, event["label"])
+                self._learn(event["label"])
+        else:
+            self._said.pop(event["forget"], None)
+
+    def _judge(self, prediction: Any, interval: Any, label: Any) -> None:
+        number = sum(self._counts.values())
+        if not number:  # the baselines know nothing
+            return
+        first = max(self._counts, key=self._counts.__getitem__) if self._has_classes else None
+        baselines = first if self._has_classes else self._total / number, self._last
+        of = [self._error(one, label) for one in (prediction, *baselines)]
+        for name, error in zip(self._errors, of, strict=True):
+            self._errors[name] += error
+        self.judged += 1
+        self._now, self._weight = DISCOUNT * self._now + of[0], DISCOUNT * self._weight + 1
+        if interval is not None:
+            self.bounded += 1
+            self.inside += interval[0] <= label <= interval[1]
+
+    def _error(self, prediction: Any, label: Any) -> float:
+        return float(prediction != label) if self._has_classes else (prediction - label) ** 2
+
+    def _learn(self, label: Any) -> None:
+        self._counts[label if self._has_classes else None] += 1
+        self._total, self._last = self._total + (0.0 if self._has_classes else label), label
+
+    def figures(self, **more: float) -> dict[str, Any]:
+        """All figures by their names; those with a label of their own are dictionaries."""
+        errors = {name: _share(total, self.judged) for name, total in self._errors.items()}
+        now, times = _share(self._now, self._weight), [*self.seconds] or [math.nan]
+        return {
+            "rows": self.rows,
+            "labels": self.labels,
+            "dropped": self.dropped,
+            "judged": self.judged,
+            "refused": dict(self.refused),
+            "error": errors,
+            "error_now": now,
+            "drift": _share(now, errors["learner"]),
+            "coverage": _share(self.inside, self.bounded),
+            "seconds": {str(q): float(np.quantile(times, q)) for q in QUANTILES},
+            **more,
+        }
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole else math.nan
+
+
+LABELS = {"refused": "reason", "error": "of", "seconds": "quantile"}
+COUNTERS = "rows", "labels", "dropped", "judged", "refused", "renewals"
+
+
+def prometheus(figures: dict[str, Any]) -> str:
+    """Return figures in Prometheus' text form.
+
+    >>> print(prometheus({"waiting": 3, "refused": {"label": 1}}), end="")
+    # HELP jaxmkl_waiting rows that wait for a label
+    # TYPE jaxmkl_waiting gauge
+    jaxmkl_waiting 3
+    # HELP jaxmkl_refused_total requests refused, by reason
+    # TYPE jaxmkl_refused_total counter
+    jaxmkl_refused_total{reason="label"} 1
+    """
+    lines = []
+    for key, value in figures.items():
+        is_counter = key in COUNTERS
+        name = f"jaxmkl_{key}" + "_total" * is_counter
+        lines.append(f"# HELP {name} {HELP[key]}")
+        lines.append(f"# TYPE {name} {'counter' if is_counter else 'gauge'}")
+        each = value.items() if isinstance(value, dict) else [(None, value)]
+        for of, number in each:
+            label = "" if of is None else f'{{{LABELS[key]}="{of}"}}'
+            lines.append(f"{name}{label} {'NaN' if math.isnan(number) else number}")
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,348 @@
+"""One thread reads the requests of all clients and answers them, one group after the other.
+
+A group is whatever came while the one before was answered. Its events are written to the journal
+together, with one ``fsync`` for all; then they are applied, and then its answers are given. So
+nothing that was answered is lost, however the process ends. If the journal cannot be written,
+the group is refused, and none of it is learned.
+"""
+
+import collections
+import contextlib
+import json
+import queue
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, TimeoutError
+from typing import Any, NamedTuple
+
+from jaxmkl.cli import show
+from jaxmkl.cli.serving.events import Events
+from jaxmkl.cli.serving.learning import Event, Learning, apply
+from jaxmkl.cli.serving.metrics import Metrics
+from jaxmkl.cli.serving.requests import Refused, Request, id_in, read
+from jaxmkl.evaluate import plain
+
+GROUP = 1000  # lines that are answered together, at most, where several clients send some
+SLOW = 0.02  # seconds of one event after which answers do not wait for it
+Answer = dict[str, Any]
+
+
+class Job(NamedTuple):
+    """Lines of a client, and where their answers go."""
+
+    lines: Sequence[bytes]
+    answers: "Future[list[Any]]"
+    came: float
+
+
+class Server:
+    """A session that many clients share.
+
+    Args:
+      events: the session and its journal, which is replayed.
+      metrics: the counts and errors.
+      another: makes a session that begins where a pipeline ends, to be thrown away.
+      label_of: reads a label as the session does, or raises a ``ValueError``.
+      figures: further figures of a pipeline.
+      most: the rows that may wait for a label; beyond, the oldest one is forgotten.
+    """
+
+    def __init__(
+        self,
+        events: Events,
+        metrics: Metrics,
+        another: Callable[[Any], Any],
+        label_of: Callable[[Any], Any],
+        figures: Callable[[Any], dict[str, float]] = lambda _: {},
+        most: int = 100_000,
+    ) -> None:
+        events.replay(metrics.see)
+        self._events, self._metrics, self._most = events, metrics, most
+        self._another, self._label_of, self._more = another, label_of, figures
+        self._learning = Learning(events.session, metrics.see)
+        self._applied: Future = self._learning.put(())
+        self._saving: Future | None = None
+        self._jobs = queue.SimpleQueue[Job | None]()
+        self.failure: BaseException | None = None  #: the error that ended the thread
+        self._thread = threading.Thread(target=self._run, name="server", daemon=True)
+        self._thread.start()
+
+    def submit(self, lines: Sequence[bytes]) -> "Future[list[Any]]":
+        """Answer lines in their order; the result has the answer to each."""
+        job = Job(lines, Future(), time.monotonic())
+        if self.failure is not None:
+            job.answers.set_exception(_ended(self.failure))
+        else:
+            self._jobs.put(job)
+        return job.answers
+
+    def answer(self, lines: Sequence[bytes]) -> bytes:
+        """Answer lines by lines."""
+        return spelled(self.submit(lines).result())
+
+    def close(self) -> None:
+        """Answer what was submitted, learn all of it, make a snapshot and end.
+
+        Raises:
+          OSError: the snapshot cannot be written; the journal holds everything.
+        """
+        self._jobs.put(None)
+        self._thread.join()
+        try:
+            if self.failure is not None:
+                raise self.failure
+            self._applied.result()
+            self._rotate(wait=True)
+            self._learning.save(self._events.snapshot()).result()
+            self._events.rotate()
+        finally:
+            self._learning.close()
+            self._events.close()
+
+    # the thread
+
+    def _run(self) -> None:
+        jobs: list[Job] = []
+        try:
+            for jobs in self._groups():
+                self._answered(jobs)
+                self._rotate()
+        except BaseException as error:
+            self.failure = error
+            with contextlib.suppress(queue.Empty):
+                while True:
+                    jobs += filter(None, [self._jobs.get_nowait()])
+            for job in jobs:
+                if not job.answers.done():
+                    job.answers.set_exception(_ended(error))
+
+    def _groups(self) -> Iterator[list[Job]]:
+        while (job := self._jobs.get()) is not None:
+            jobs, size = [job], len(job.lines)
+            with contextlib.suppress(queue.Empty):
+                while size < GROUP:
+                    if (job := self._jobs.get_nowait()) is None:
+                        self._jobs.put(None)
+                        break
+                    jobs.append(job)
+                    size += len(job.lines)
+            yield jobs
+
+    def _answered(self, jobs: Sequence[Job]) -> None:
+        group = _Group(self._events, self._label_of, self._most)
+        read_as = [[group.take(line) for line in job.lines] for job in jobs]
+        try:
+            self._events.append(*group.events)
+        except OSError as error:
+            text = f"the journal cannot be written, so nothing was learned: {error.strerror}"
+            refusal = OSError(text)
+            results = [[refusal] * len(event.get("ids", ())) or refusal for event in group.events]
+        else:
+            self._metrics.dropped += group.dropped
+            results = self._results(group.events)
+        for job, those in zip(jobs, read_as, strict=True):
+            answers = [self._said(one, results) for one in those]
+            took = time.monotonic() - job.came
+            self._metrics.seconds.extend([took] * len(answers))
+            job.answers.set_result(answers)
+
+    def _results(self, events: Sequence[Event]) -> list[Any]:
+        """The results of events that are in the journal; they are applied in their turn."""
+        if not events:
+            return []
+        is_behind = not self._applied.done()
+        if not is_behind:
+            self._applied.result()  # raises what ended the learning
+        mine = self._applied = self._learning.put(events)
+        while not is_behind:
+            try:
+                results = mine.result(SLOW)
+                break
+            except TimeoutError:
+                begun = self._learning.begun
+                is_behind = begun is not None and time.monotonic() - begun > SLOW
+        else:
+            view = self._another(self._learning.finished)
+            results = [_viewed(view, event) for event in events]
+        for event, result in zip(events, results, strict=True):
+            self._events.settle(event, result)
+        return results
+
+    def _said(self, one: "_Taken | _Refusal", results: Sequence[Any]) -> Any:
+        """The answer to a request."""
+        if isinstance(one, _Refusal):
+            self._metrics.refused[one.reason] += 1
+            return {"error": str(one), **({} if one.own is None else {"id": one.own})}
+        request, event, first = one
+        if request.kind == "metrics":
+            return self.figures()
+        of_ids = [{"id": own} for own in request.ids]
+        if request.kind == "ask":
+            found = results[event][first : first + len(request.rows)]
+            said = [
+                self._refused("row", asked) | own if isinstance(asked, Exception)
+                else own | _answer(asked) for own, asked in zip(of_ids, found, strict=True)
+            ]  # fmt: skip
+            return said if request.is_list else said[0]
+        own, result = [*of_ids, {}][0], results[event]
+        if isinstance(result, Exception):
+            return self._refused(request.kind, result) | own
+        return own | ({"forgotten": True} if request.kind == "forget" else {"learned": True})
+
+    def _refused(self, reason: str, error: Exception) -> Answer:
+        self._metrics.refused["journal" if isinstance(error, OSError) else reason] += 1
+        return {"error": str(error)}
+
+    # figures and snapshots
+
+    def figures(self) -> dict[str, Any]:
+        """All figures by their names."""
+        begun = self._learning.begun
+        more = {
+            "waiting": len(self._events.waiting),
+            "behind": 0.0 if begun is None else time.monotonic() - begun,
+        }
+        return self._metrics.figures(**more, **self._more(self._learning.finished))
+
+    def _rotate(self, wait: bool = False) -> None:
+        """Begin a snapshot if it is time for one, or end the one that is on the disk by now."""
+        if self._saving is None:
+            if self._events.is_long and not wait:
+                self._saving = self._learning.save(self._events.snapshot())
+            return
+        if not (wait or self._saving.done()):
+            return
+        saving, self._saving = self._saving, None
+        try:
+            saving.result()
+            self._events.rotate()
+        except OSError as error:
+            self._events.give_up()
+            show.aside(f"jaxmkl: a snapshot cannot be written: {error}; the journal goes on")
+
+
+def _ended(by: BaseException) -> Exception:
+    ended = RuntimeError("the server has ended")
+    ended.__cause__ = by
+    return ended
+
+
+def spelled(answers: Sequence[Any]) -> bytes:
+    """A line for each answer."""
+    lines = (json.dumps(plain(answer), allow_nan=False) for answer in answers)
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def _answer(asked: Any) -> Answer:
+    said = {"prediction": asked.prediction, "wanted": asked.wanted}
+    for name in ("probabilities", "interval"):
+        if (value := getattr(asked, name)) is not None:
+            said[name] = value
+    return said
+
+
+def _viewed(view: Any, event: Event) -> Any:
+    """The answer to an event whose turn has not come, by a session that is thrown away."""
+    if "ids" in event:
+        return apply(view, event)
+    if "row" in event:
+        (asked,) = apply(view, {"ids": [secrets.token_hex(8)], "rows": [event["row"]]})
+        return asked if isinstance(asked, Exception) else None
+    return None
+
+
+class _Refusal(NamedTuple):
+    """A line that became no event."""
+
+    text: str
+    reason: str
+    own: object
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class _Taken(NamedTuple):
+    """A request, its event among those of the group, and the place of its rows there."""
+
+    request: Request
+    event: int
+    first: int
+
+
+class _Group:
+    """The events of some lines; nothing has happened yet."""
+
+    def __init__(self, events: Events, label_of: Callable, most: int) -> None:
+        self.events = list[Event]()
+        self.dropped = 0
+        self._waiting, self._label_of, self._most = events.waiting, label_of, most
+        self._next = events.next_id
+        self._changed = dict[Any, bool]()  # whether rows wait then, if not as before
+        self._number = len(events.waiting)
+        self._oldest = iter(events.waiting)
+
+    def take(self, line: bytes) -> "_Taken | _Refusal":
+        """Add the event of a line."""
+        reason = "line"
+        try:
+            request = read(line)
+            reason = request.kind
+            return self._added(request)
+        except ValueError as error:
+            return _Refusal(str(error), reason, id_in(line))
+
+    def _added(self, request: Request) -> _Taken:
+        match request.kind:
+            case "ask":
+                return self._asked(request)
+            case "metrics":
+                return _Taken(request, 0, 0)
+            case "learn_row":
+                event = {"row": request.rows[0], "label": self._label_of(request.label)}
+            case kind:
+                (own,) = request.ids
+                if not self._waits(own):
+                    raise Refused(f"no row with the id {own!r} waits for a label")
+                label = self._label_of(request.label) if kind == "learn" else None
+                event = {"id": own, "label": label} if kind == "learn" else {"forget": own}
+                self._changed[own] = False
+                self._number -= 1
+        self.events.append(event)
+        return _Taken(request, len(self.events) - 1, 0)
+
+    def _asked(self, request: Request) -> _Taken:
+        ids = request.ids or self._given(len(request.rows))
+        twice = [own for own, n in collections.Counter(ids).items() if n > 1 or self._waits(own)]
+        if twice:
+            raise Refused(f"a row with the id {twice[0]!r} waits for its label already")
+        self._changed.update(dict.fromkeys(ids, True))
+        self._next = max([self._next, *(own + 1 for own in ids if isinstance(own, int))])
+        self._number += len(ids)
+        if not self.events or "ids" not in self.events[-1]:
+            self.events.append({"ids": [], "rows": []})
+        event, place = self.events[-1], len(self.events) - 1
+        first = len(event["ids"])
+        event["ids"] += ids
+        event["rows"] += request.rows
+        self._forget()
+        return _Taken(request._replace(ids=tuple(ids)), place, first)
+
+    def _waits(self, own: Any) -> bool:
+        return self._changed.get(own, own in self._waiting)
+
+    def _given(self, number: int) -> list[int]:
+        return [*range(self._next, self._next + number)]
+
+    def _forget(self) -> None:
+        """Forget the oldest rows where too many wait."""
+        while self._number > self._most:
+            own = next((own for own in self._oldest if self._waits(own)), None)
+            if own is None:  # all are of this group
+                return
+            self.events.append({"forget": own})
+            self._changed[own] = False
+            self._number -= 1
+            self.dropped += 1
