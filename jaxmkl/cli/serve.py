@@ -29,9 +29,10 @@ By HTTP, such a line is the body of ``POST /ask`` or ``POST /learn``, whose answ
 that the server answers. A line or a body has at most 1 MiB.
 
 **What is kept.** Rows and labels are in the journal, on the disk, before they are answered.
-However the process ended, the same command goes on, with the same state bit for bit. From time to time,
-and at the end, a snapshot, JOURNAL.N.npz, takes the place of the first N events; it is a pipeline,
-too. SIGTERM and Ctrl-C end the server once all that it was given is answered and learned.
+However the process ended, the same command goes on, with the same state bit for bit. From time to
+time, and at the end, a snapshot, JOURNAL.N.npz, takes the place of the first N events; it is a
+pipeline, too. SIGTERM and Ctrl-C end the server once all that it was given is answered and
+learned.
 
 **Who may ask.** Files and the socket are for their owner alone. The port is this machine's own
 address unless ``--host`` names another; anybody who reaches that one needs the token in

@@ -80,7 +80,9 @@ class Learning:
     def put(self, events: Sequence[Event]) -> "Future[list[Any]]":
         """Apply events after all others; the result holds that of each."""
         self._room.acquire()
-        return self._thread.submit(self._applied, events)
+        applied = self._thread.submit(self.here, events)
+        applied.add_done_callback(lambda _: self._room.release())
+        return applied
 
     def save(self, path: Any) -> Future:
         """Save the session as it is after all events so far."""
@@ -97,7 +99,8 @@ class Learning:
         finally:
             self.begun = None
 
-    def _applied(self, events: Sequence[Event]) -> list[Any]:
+    def here(self, events: Sequence[Event]) -> list[Any]:
+        """Apply events in this thread, which may be another one if the learning rests."""
         results = []
         try:
             if self._failure is not None:
@@ -105,15 +108,14 @@ class Learning:
             for event in events:
                 self.begun = time.monotonic()
                 result = apply(self._session, event)
-                if "label" in event:  # a renewal may still run
-                    jax.block_until_ready(self._session.pipeline.state)
                 self._seen(event, result)
                 results.append(result)
-            self.finished = self._session.pipeline
+            pipeline = self._session.pipeline
+            jax.block_until_ready(pipeline.state)  # a renewal may still run
+            self.finished = pipeline
         except BaseException as error:
             self._failure = error  # nothing may be learned after an event that was not
             raise
         finally:
             self.begun = None
-            self._room.release()
         return results

@@ -36,7 +36,7 @@ class Metrics:
         self.refused = collections.Counter[str]()
         self.seconds = collections.deque[float](maxlen=TIMES)
         self._has_classes = has_classes
-        self._said = dict[Any, Any]()  # answers to rows that wait
+        self._said = dict[Any, tuple[Any, Any]]()  # answers to rows that wait
         self._errors = dict.fromkeys(("learner", "mean or majority", "last label"), 0.0)
         self._now = self._weight = 0.0
         self._counts = collections.Counter[Any]()

@@ -66,7 +66,7 @@ def read(line: bytes) -> Request:
 def id_in(line: bytes) -> object:
     """The id in a line that was refused; None without one."""
     try:
-        given = json.loads(line) if len(line) <= LONGEST else None
+        given: Any = json.loads(line) if len(line) <= LONGEST else None
         return _id(given["id"])
     except (ValueError, RecursionError, TypeError, KeyError, Refused):
         return None
@@ -96,7 +96,7 @@ def _id(own: object) -> str | int:
     return own
 
 
-def _ids(more: dict[str, Any]) -> tuple[str | int, ...]:
+def _ids(more: dict) -> tuple[str | int, ...]:
     return (_id(more["id"]),) if "id" in more else ()
 
 

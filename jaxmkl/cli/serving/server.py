@@ -25,7 +25,8 @@ from jaxmkl.cli.serving.requests import Refused, Request, id_in, read
 from jaxmkl.evaluate import plain
 
 GROUP = 1000  # lines that are answered together, at most, where several clients send some
-SLOW = 0.02  # seconds of one event after which answers do not wait for it
+SLOW = 0.02  # seconds for which answers wait for labels before them
+MERGED = 64  # rows of several lines that are asked for together, at most
 Answer = dict[str, Any]
 
 
@@ -149,26 +150,28 @@ class Server:
             job.answers.set_result(answers)
 
     def _results(self, events: Sequence[Event]) -> list[Any]:
-        """The results of events that are in the journal; they are applied in their turn."""
-        if not events:
-            return []
-        is_behind = not self._applied.done()
-        if not is_behind:
-            self._applied.result()  # raises what ended the learning
-        mine = self._applied = self._learning.put(events)
-        while not is_behind:
-            try:
-                results = mine.result(SLOW)
-                break
-            except TimeoutError:
-                begun = self._learning.begun
-                is_behind = begun is not None and time.monotonic() - begun > SLOW
-        else:
-            view = self._another(self._learning.finished)
-            results = [_viewed(view, event) for event in events]
-        for event, result in zip(events, results, strict=True):
+        """The results of events that are in the journal; labels after the last row have none."""
+        of_rows = [at for at, event in enumerate(events, 1) if "rows" in event or "row" in event]
+        number = max(of_rows, default=0)
+        results = self._awaited(events[:number]) if number else []
+        for event, result in zip(events, results, strict=False):
             self._events.settle(event, result)
-        return results
+        if later := events[number:]:
+            self._applied = self._learning.put(later)
+        return results + [None] * len(later)
+
+    def _awaited(self, events: Sequence[Event]) -> list[Any]:
+        """The results of events in their turn, or if it does not come soon, without effect."""
+        if self._applied.done():
+            self._applied.result()  # raises what ended the learning
+            if all("rows" in event for event in events):  # which take no time worth a thread
+                return self._learning.here(events)
+        self._applied = self._learning.put(events)
+        try:
+            return self._applied.result(SLOW)
+        except TimeoutError:
+            view = self._another(self._learning.finished)
+            return [_viewed(view, event) for event in events]
 
     def _said(self, one: "_Taken | _Refusal", results: Sequence[Any]) -> Any:
         """The answer to a request."""
@@ -321,7 +324,7 @@ class _Group:
         self._changed.update(dict.fromkeys(ids, True))
         self._next = max([self._next, *(own + 1 for own in ids if isinstance(own, int))])
         self._number += len(ids)
-        if not self.events or "ids" not in self.events[-1]:
+        if not self.events or len(self.events[-1].get("ids", ())) not in range(1, MERGED):
             self.events.append({"ids": [], "rows": []})
         event, place = self.events[-1], len(self.events) - 1
         first = len(event["ids"])
