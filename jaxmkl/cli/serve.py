@@ -81,6 +81,7 @@ OWN = ("target", "task", "learner", "set", "drop", "as_")  # settled by a pipeli
 LEARNER = "expert_mkl"
 LOCAL = "127.0.0.1"
 SHORTEST = 16  # bytes of a token
+SWITCH = 2e-4  # seconds for which a thread may keep others from answering
 FILES = 8192  # that may be open, for as many clients
 
 
@@ -113,10 +114,13 @@ def command(given: Namespace) -> int:
     show.needs_rich()
     if (given.pipeline is None) == (given.like is None):
         raise UsageError("serve: name a PIPELINE, or a table with --like, and not both")
+    if given.host is not None and given.port is None:
+        raise UsageError("--host: name the port, too (--port N)")
     token = _token(given)
     journal = given.journal or Path(f"{given.pipeline or given.like}.journal")
     inputs = {"PIPELINE": given.pipeline, "--like": given.like, "--token-file": given.token_file}
     before = os.umask(0o077)  # files and the socket are for their owner alone
+    sys.setswitchinterval(SWITCH)
     try:
         with (
             Interrupts() as interrupts,

@@ -16,6 +16,7 @@ And then:
 - :mod:`jaxmkl.guide.decisions`: bandits and Bayesian optimisation, by epistemic variances.
 - :mod:`jaxmkl.guide.learned`: kernels that are learned: metrics and partitions.
 - :mod:`jaxmkl.guide.drift`: streams that change.
+- :mod:`jaxmkl.guide.serving`: a model in use: serve it, watch it, late labels.
 - :mod:`jaxmkl.guide.many_devices`: seeds, fleets, shards, processes, chunks from elsewhere.
 - :mod:`jaxmkl.guide.compiling`: when programs are compiled, and how many are kept.
 - :mod:`jaxmkl.guide.compose`: learners inside your own JAX code: networks, optax, sweeps.

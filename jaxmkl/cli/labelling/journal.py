@@ -161,7 +161,10 @@ class Journal:
                 os.fsync(self._file.fileno())
         except BaseException:
             self._checksum = checksum
-            self._file.truncate(before)
+            try:
+                self._file.truncate(before)
+            except OSError:
+                self._file.close()  # nothing may follow half a line
             raise
         self.events += events
 

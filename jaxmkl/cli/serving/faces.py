@@ -9,6 +9,8 @@ import stat
 from collections.abc import AsyncIterator, Callable
 from http import HTTPStatus
 from pathlib import Path
+from socket import AF_UNIX
+from socket import socket as Socket
 from typing import Any
 
 from jaxmkl.cli.serving.metrics import prometheus
@@ -49,7 +51,8 @@ class Network:
 
     def __init__(self, server: Server, ended: Ended, token: bytes | None = None) -> None:
         self._server, self._ended, self._token = server, ended, token
-        self._clients = set[asyncio.Task]()
+        self._clients = set[Any]()
+        self._busy = set[Any]()  # clients that get an answer
 
     async def serve(
         self, socket: Path | None, host: str, port: int | None, say: Callable[[str], object]
@@ -71,7 +74,7 @@ class Network:
                 say(f"answers at http://{host}:{made.sockets[0].getsockname()[1]}")
             while not self._ended() and self._server.failure is None:
                 await asyncio.sleep(LOOK)
-        for task in self._clients:
+        for task in self._clients - self._busy:
             task.cancel()
         await asyncio.gather(*self._clients, return_exceptions=True)
 
@@ -92,20 +95,28 @@ class Network:
                 pass  # of the end alone
             finally:
                 self._clients.discard(task)
+                self._busy.discard(task)
                 writer.close()
 
         return meet
 
     async def _answers(self, lines: list[bytes]) -> list[Any]:
+        self._busy.add(asyncio.current_task())
         return await asyncio.wrap_future(self._server.submit(lines))
+
+    async def _write(self, writer: asyncio.StreamWriter, content: bytes) -> None:
+        async with asyncio.timeout(PATIENCE):  # for a client that does not read
+            writer.write(content)
+            await writer.drain()
+        self._busy.discard(asyncio.current_task())
 
     async def _lines(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         lines, piece = Lines(), b"\n"
-        while piece:
+        while piece and not self._ended():
             async with asyncio.timeout(PATIENCE if lines.rest else None):
                 piece = await reader.read(PIECE)
             if found := [*lines.cut(piece or b"\n")]:
-                await _written(writer, spelled(await self._answers(found)))
+                await self._write(writer, spelled(await self._answers(found)))
 
     # HTTP
 
@@ -116,8 +127,8 @@ class Network:
             head = f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: {kind}\r\n"
             head += f"Content-Length: {len(content)}\r\n"
             head += "" if keep else "Connection: close\r\n"
-            await _written(writer, f"{head}\r\n".encode() + content)
-            if not keep or headers.get("connection", "").lower() == "close":
+            await self._write(writer, f"{head}\r\n".encode() + content)
+            if not keep or self._ended() or headers.get("connection", "").lower() == "close":
                 return
 
     async def _reply(
@@ -171,16 +182,11 @@ async def _requests(
         yield method, path, headers, body
 
 
-async def _written(writer: asyncio.StreamWriter, content: bytes) -> None:
-    """Write to a client that reads."""
-    async with asyncio.timeout(PATIENCE):
-        writer.write(content)
-        await writer.drain()
-
-
-def _free(socket: Path) -> None:
+def _free(path: Path) -> None:
     """Remove the socket that a killed server left behind; anything else there stays."""
-    with contextlib.suppress(FileNotFoundError):
-        if not stat.S_ISSOCK(socket.lstat().st_mode):
-            raise UsageError(f"--socket: {socket} is not a socket; name another file")
-        socket.unlink()
+    with contextlib.suppress(FileNotFoundError), Socket(AF_UNIX) as one:
+        if not stat.S_ISSOCK(path.lstat().st_mode):
+            raise UsageError(f"--socket: {path} is not a socket; name another file")
+        if one.connect_ex(os.fspath(path)) == 0:
+            raise UsageError(f"--socket: another process answers at {path}; name another file")
+        path.unlink()

@@ -73,6 +73,7 @@ class Server:
     def submit(self, lines: Sequence[bytes]) -> "Future[list[Any]]":
         """Answer lines in their order; the result has the answer to each."""
         job = Job(lines, Future(), time.monotonic())
+        job.answers.set_running_or_notify_cancel()  # whoever waits may go, the answer comes
         if self.failure is not None:
             job.answers.set_exception(_ended(self.failure))
         else:
