@@ -13,13 +13,16 @@ from typing import NamedTuple
 
 import pytest
 
+from jaxmkl.cli import main
 from jaxmkl.cli.labelling.journal import Journal
+from jaxmkl.cli.serve import label_reader
 from jaxmkl.cli.serving import events as events_of
 from jaxmkl.cli.serving.events import Events
-from jaxmkl.cli.serving.faces import Network
+from jaxmkl.cli.serving.faces import Network, _free, serve_standard
 from jaxmkl.cli.serving.metrics import Metrics, prometheus
 from jaxmkl.cli.serving.requests import LONGEST, Lines
 from jaxmkl.cli.serving.server import Server
+from jaxmkl.evaluate import UsageError
 
 
 class Said(NamedTuple):
@@ -202,6 +205,27 @@ def test_a_killed_server_goes_on_with_the_same_state(tmp_path, monkeypatch):
     assert not snapshot.exists()
     with pytest.raises(ValueError, match="belongs to another pipeline"):
         server_of(folders[2], about="b")
+
+
+def test_a_snapshot_that_cannot_be_written_ends_nothing(tmp_path, monkeypatch, capsys):
+    def fails(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(events_of, "MOST", 1000)  # bytes
+    server = server_of(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "save", fails)
+        for i in range(100):
+            assert said(server, row(1.0))[0]["id"] == i
+        state = server._learning.finished.state
+        with pytest.raises(OSError, match="No space left"):
+            server.close()
+    told = capsys.readouterr().err.splitlines()
+    assert 1 <= len(told) < 20  # tried again only after as many bytes
+    assert "a snapshot cannot be written" in told[0]
+    server = server_of(tmp_path)
+    assert server._learning.finished.state == state
+    server.close()
 
 
 def test_two_servers_on_one_journal_are_refused(tmp_path):
@@ -409,3 +433,61 @@ def test_the_journal_is_replaced_whole(tmp_path, monkeypatch):
     with Journal(tmp_path / "j", {"model": "a"}) as journal:
         assert journal.first["snapshot"] == 2
         assert journal.events == [{"forget": 3}, {"forget": 4}]
+
+
+def test_standard_input_may_come_in_any_pieces(server):
+    (given, into), (out_of, out) = os.pipe(), os.pipe()
+    face = threading.Thread(target=serve_standard, args=(server, given, out, lambda: False))
+    face.start()
+    for piece in (b'{"row": {"x"', b": 1}}\n\nnonsense", b"\n", b'{"id": 0, "label": 2}'):
+        os.write(into, piece)
+    os.close(into)
+    face.join()
+    os.close(out)
+    with open(out_of, "rb") as file:
+        one, two, three = map(json.loads, file)
+    os.close(given)
+    assert (one["id"], three) == (0, {"id": 0, "learned": True})
+    assert "got 'nonsense'" in two["error"]
+
+
+def test_a_socket_that_answers_is_not_taken(network, tmp_path):
+    with pytest.raises(UsageError, match="another process answers at"):
+        _free(network[0])
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(UsageError, match="file is not a socket"):
+        _free(tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ([], "name a PIPELINE, or a table with --like"),
+        (["p", "--like", "t"], "and not both"),
+        (["p", "--host", "0.0.0.0"], "--host: name the port, too"),
+        (["p", "--host", "0.0.0.0", "--port", "0"], "--token-file FILE is needed, too"),
+        (["p", "--port", "0", "--token-file", "token"], "one line of at least 16 bytes"),
+        (["p", "--journal", "p"], "--journal: p is also named by PIPELINE"),
+    ],
+)  # fmt: skip
+def test_a_command_that_cannot_be_met_is_refused(arguments, reason, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "token").write_text("short")
+    (tmp_path / "p").write_text("")
+    assert main(["serve", *arguments]) == 2
+    assert reason in capsys.readouterr().err
+    assert {path.name for path in tmp_path.iterdir()} == {"token", "p"}
+
+
+def test_labels_are_read_as_in_a_table():
+    of_classes = label_reader(SimpleNamespace(classes=("1", "2", "tree")))
+    assert [of_classes(label) for label in (1, 1.0, "2", "tree")] == ["1", "1", "2", "tree"]
+    of_numbers = label_reader(SimpleNamespace(classes=()))
+    assert [of_numbers(label) for label in (1, "2.5", True)] == [1.0, 2.5, 1.0]
+    for read, labels in (
+        (of_classes, ("oak", 3, True)),
+        (of_numbers, ("x", "nan", 1e300, 10**400)),
+    ):
+        for label in labels:
+            with pytest.raises(ValueError, match=r"is not (one of the classes|a number)"):
+                read(label)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -20,13 +21,19 @@ from jaxmkl.tables import load_pipeline
 from tests.common.trees import assert_equal
 
 pytestmark = pytest.mark.slow
-COMMAND = [sys.executable, "-m", "jaxmkl", "serve"]
+COMMAND = [sys.executable, "-m", "tests.common.served", "serve"]
 SMALL = ["--learner", "raker", "--set", "num_features=3"]
-ROWS, CLIENTS = 1000, 4
+ROWS, CLIENTS = 750, 4
 
 
 def truth(row):
     return float(np.sin(row["a"]) * row["b"])
+
+
+def environment(tmp_path):
+    """Programs are kept from one start to the next, and are small."""
+    small = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1", "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    return {**os.environ, **small, "PYTHONPATH": str(Path(__file__).parents[2])}
 
 
 @pytest.fixture
@@ -35,14 +42,11 @@ def begun(tmp_path):
     draws = np.random.default_rng(0)
     a, b = draws.normal(size=(2, 50))
     pl.DataFrame({"a": a, "b": b, "y": np.sin(a) * b}).write_csv(tmp_path / "t.csv")
-    small = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1", "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    line = [*COMMAND, "--like", "t.csv", *SMALL, "--socket", "s"]
+    line, small = [*COMMAND, "--like", "t.csv", *SMALL, "--socket", "s"], environment(tmp_path)
     with contextlib.ExitStack() as stack:
 
         def begin():
-            process = subprocess.Popen(
-                line, cwd=tmp_path, env={**os.environ, **small}, stderr=subprocess.PIPE
-            )
+            process = subprocess.Popen(line, cwd=tmp_path, env=small, stderr=subprocess.PIPE)
             stack.enter_context(process)
             stack.callback(process.kill)
             while b"answers at s" not in (said := process.stderr.readline()):
@@ -134,10 +138,9 @@ def test_nothing_answered_is_lost_by_a_server_that_is_killed(begun, tmp_path):
 
     # another process that is asked and told the same, in this order, and never killed
     line = [*COMMAND, "--like", "t.csv", *SMALL, "--journal", "other"]
-    small = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1", "XDG_CACHE_HOME": str(tmp_path / "cache")}
     text = "".join(json.dumps(event) + "\n" for event in events)
     subprocess.run(
-        line, input=text.encode(), cwd=tmp_path, env={**os.environ, **small}, check=True,
+        line, input=text.encode(), cwd=tmp_path, env=environment(tmp_path), check=True,
         capture_output=True,
     )  # fmt: skip
     one, two = (next(iter(tmp_path.glob(f"{name}.*.npz"))) for name in ("t.csv.journal", "other"))

@@ -38,6 +38,8 @@ class Events:
         load: Callable[[Path], Any],
     ) -> None:
         self._journal, self._about = Journal(path, about, "--journal"), about
+        self._tail: int | None = None  # the number of events of the snapshot that is being made
+        self._missed = 0  # bytes of the journal when a snapshot could not be written
         try:
             first = self._journal.first
             self.number = int(first.get("snapshot", 0))  #: of events
@@ -74,8 +76,6 @@ class Events:
         for event in events:
             self.accept(event)
 
-    _tail: int | None = None  # the number of events of the snapshot that is being made
-
     def accept(self, event: Event) -> None:
         """Note which rows wait after an event."""
         if "ids" in event:
@@ -97,7 +97,7 @@ class Events:
     @property
     def is_long(self) -> bool:
         """True if it is time for a snapshot."""
-        return self._tail is None and self._journal.size > MOST
+        return self._tail is None and self._journal.size > self._missed + MOST
 
     def snapshot(self) -> Path:
         """Begin a snapshot of the session after all events so far; return its place."""
@@ -110,13 +110,13 @@ class Events:
         assert self._tail is not None
         if self._tail:
             self._journal.replace({**self._about, "snapshot": self._tail, "next": self._next})
-        self._tail = None
+        self._tail, self._missed = None, 0
         self._journal.events.clear()
         self._sweep()
 
     def give_up(self) -> None:
-        """Go on without the snapshot, which could not be written."""
-        self._tail = None
+        """Go on without the snapshot, which could not be written, until it is time again."""
+        self._tail, self._missed = None, self._journal.size
         self._journal.events.clear()
 
     def _snapshot(self, number: int) -> Path:
