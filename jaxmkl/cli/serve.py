@@ -222,7 +222,7 @@ def renewed(pipeline: Pipeline) -> dict[str, float]:
 
 def label_reader(columns: "Columns") -> Callable[[Any], Any]:
     """The function that reads a label as a class or a number, or raises a ``ValueError``."""
-    classes = columns.classes
+    classes, bound = columns.classes, input_bound(np.float32)
 
     def read(label: Any) -> Any:
         whole = isinstance(label, float) and label.is_integer()
@@ -232,7 +232,7 @@ def label_reader(columns: "Columns") -> Callable[[Any], Any]:
         if classes:
             raise ValueError(f"{label!r} is not one of the classes {shown(classes, 20)}")
         with contextlib.suppress(ValueError, OverflowError):
-            if abs(number := float(label)) <= input_bound(np.float32):  # NaN fails
+            if abs(number := float(label)) <= bound:  # NaN fails
                 return number
         raise ValueError(f"{label!r} is not a number that can be learned")
 

@@ -310,7 +310,7 @@ def test_errors_stand_beside_baselines():
     for i, label in enumerate(labels):
         asked = Said(i, "b", True)
         metrics.see({"ids": [i], "rows": [{}]}, [asked])
-        metrics.see({"id": i, "label": label}, None)
+        metrics.see({"labels": [[i, label]]}, [None])
     figures = metrics.figures()
     # from the second label on: majority a a a a, then a tie of which the first is a
     assert figures["error"] == {
@@ -323,7 +323,7 @@ def test_errors_stand_beside_baselines():
     numbers = Metrics(False)
     for i, label in enumerate([1.0, 3.0, 8.0]):
         numbers.see({"ids": [i], "rows": [{}]}, [Said(i, 2.0, True, None, (0.0, 4.0))])
-        numbers.see({"id": i, "label": label}, None)
+        numbers.see({"labels": [[i, label]]}, [None])
     figures = numbers.figures()
     assert figures["error"] == {
         "learner": (1 + 36) / 2, "mean or majority": (4 + 36) / 2, "last label": (4 + 25) / 2

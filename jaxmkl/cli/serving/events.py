@@ -82,8 +82,8 @@ class Events:
             self.waiting.update(dict.fromkeys(event["ids"]))
             given = [own for own in event["ids"] if isinstance(own, int)]
             self.next_id = max([self.next_id, *(own + 1 for own in given)])
-        else:
-            self.waiting.pop(event.get("id", event.get("forget")), None)
+        for own in [own for own, _ in event.get("labels", ())] or [event.get("forget")]:
+            self.waiting.pop(own, None)
 
     def settle(self, event: Event, result: Any) -> None:
         """Note that rows that were refused do not wait."""

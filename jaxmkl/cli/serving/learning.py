@@ -34,14 +34,15 @@ REFUSALS = ValueError, TypeError, OverflowError  # by the session, which is as i
 def apply(session: Any, event: Event) -> Any:
     """Call the session as an event says, and return its result, or its refusal.
 
-    The events are ``{"ids", "rows"}``, ``{"id", "label"}``, ``{"row", "label"}``, ``{"forget"}``.
+    The events are ``{"ids", "rows"}``, ``{"labels"}`` with pairs of an id and a label,
+    ``{"row", "label"}`` and ``{"forget"}``. The first two have a result for each row or pair.
     """
     try:
         match event:
             case {"ids": ids, "rows": rows}:
                 return _asked(session, ids, rows)
-            case {"id": own, "label": label}:
-                return session.learn(own, label)
+            case {"labels": pairs}:
+                return [_learned(session, *pair) for pair in pairs]
             case {"row": row, "label": label}:
                 return session.learn_row(row, label)
             case {"forget": own}:
@@ -59,6 +60,14 @@ def _asked(session: Any, ids: Sequence, rows: Sequence) -> list[Any]:
         if len(rows) == 1:
             return [error]
     return [_asked(session, [own], [row])[0] for own, row in zip(ids, rows, strict=True)]
+
+
+def _learned(session: Any, own: Any, label: Any) -> Exception | None:
+    try:
+        session.learn(own, label)
+    except REFUSALS as error:
+        return error
+    return None
 
 
 class Learning:

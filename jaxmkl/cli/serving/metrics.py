@@ -49,15 +49,21 @@ class Metrics:
                 if not isinstance(asked, Exception):
                     self.rows += 1
                     self._said[own] = asked.prediction, asked.interval
-        elif "label" in event:
-            said = self._said.pop(event.get("id"), None)
-            if not isinstance(result, Exception):
-                self.labels += 1
-                if said is not None:
-                    self._judge(*said, event["label"])
-                self._learn(event["label"])
+        elif "labels" in event:
+            for (own, label), refusal in zip(event["labels"], result, strict=True):
+                self._learned(self._said.pop(own, None), label, refusal)
+        elif "row" in event:
+            self._learned(None, event["label"], result)
         else:
             self._said.pop(event["forget"], None)
+
+    def _learned(self, said: tuple[Any, Any] | None, label: Any, refusal: Any) -> None:
+        if not isinstance(refusal, Exception):
+            self.labels += 1
+            if said is not None:
+                self._judge(*said, label)
+            self._counts[label if self._has_classes else None] += 1
+            self._total, self._last = self._total + (0.0 if self._has_classes else label), label
 
     def _judge(self, prediction: Any, interval: Any, label: Any) -> None:
         number = sum(self._counts.values())
@@ -76,10 +82,6 @@ class Metrics:
 
     def _error(self, prediction: Any, label: Any) -> float:
         return float(prediction != label) if self._has_classes else (prediction - label) ** 2
-
-    def _learn(self, label: Any) -> None:
-        self._counts[label if self._has_classes else None] += 1
-        self._total, self._last = self._total + (0.0 if self._has_classes else label), label
 
     def figures(self, **more: float) -> dict[str, Any]:
         """All figures by their names; those with a label of their own are dictionaries."""

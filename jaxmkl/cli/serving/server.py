@@ -26,7 +26,7 @@ from jaxmkl.evaluate import plain
 
 GROUP = 1000  # lines that are answered together, at most, where several clients send some
 SLOW = 0.02  # seconds for which answers wait for labels before them
-MERGED = 64  # rows of several lines that are asked for together, at most
+MERGED = 64  # rows, or labels, of several lines that become one event, at most
 Answer = dict[str, Any]
 
 
@@ -191,6 +191,7 @@ class Server:
             ]  # fmt: skip
             return said if request.is_list else said[0]
         own, result = [*of_ids, {}][0], results[event]
+        result = result[first] if isinstance(result, list) else result
         if isinstance(result, Exception):
             return self._refused(request.kind, result) | own
         return own | ({"forgotten": True} if request.kind == "forget" else {"learned": True})
@@ -311,9 +312,11 @@ class _Group:
                 if not self._waits(own):
                     raise Refused(f"no row with the id {own!r} waits for a label")
                 label = self._label_of(request.label) if kind == "learn" else None
-                event = {"id": own, "label": label} if kind == "learn" else {"forget": own}
                 self._changed[own] = False
                 self._number -= 1
+                if kind == "learn":
+                    return _Taken(request, *self._merged(labels=[(own, label)]))
+                event = {"forget": own}
         self.events.append(event)
         return _Taken(request, len(self.events) - 1, 0)
 
@@ -325,14 +328,20 @@ class _Group:
         self._changed.update(dict.fromkeys(ids, True))
         self._next = max([self._next, *(own + 1 for own in ids if isinstance(own, int))])
         self._number += len(ids)
-        if not self.events or len(self.events[-1].get("ids", ())) not in range(1, MERGED):
-            self.events.append({"ids": [], "rows": []})
-        event, place = self.events[-1], len(self.events) - 1
-        first = len(event["ids"])
-        event["ids"] += ids
-        event["rows"] += request.rows
+        places = self._merged(ids=ids, rows=request.rows)
         self._forget()
-        return _Taken(request._replace(ids=tuple(ids)), place, first)
+        return _Taken(request._replace(ids=tuple(ids)), *places)
+
+    def _merged(self, **parts: Sequence) -> tuple[int, int]:
+        """Add to the last event, or as one more; return its place and that in its parts."""
+        key = next(iter(parts))
+        if not self.events or len(self.events[-1].get(key, ())) not in range(1, MERGED):
+            self.events.append({name: [] for name in parts})
+        event = self.events[-1]
+        first = len(event[key])
+        for name, part in parts.items():
+            event[name] += part
+        return len(self.events) - 1, first
 
     def _waits(self, own: Any) -> bool:
         return self._changed.get(own, own in self._waiting)
