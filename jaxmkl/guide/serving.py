@@ -67,7 +67,8 @@ servers do not share what they learn.
 
 ## Watch it
 
-``GET /metrics``, or the line ``{"metrics": true}``, has figures since the start of the process:
+``GET /metrics``, or the line ``{"metrics": true}``, has figures since the start of the
+process, and of the journal that it went on with:
 
     jaxmkl_error{of="learner"}               mean squared error, or share of mistakes
     jaxmkl_error{of="mean or majority"}      the same of two baselines, which any model

@@ -3,13 +3,13 @@
 A renewal of learned kernels takes about a second. The labels after it are in the journal by then,
 and acknowledged; the rows that come meanwhile are answered from the latest finished state.
 
-**The order.** Whether a row is asked for changes the session too: it waits for its label, and
-a query that keeps a rate counts it. So the journal holds rows as well as labels, in the order in
-which the one writing thread accepted them, and each line of it is one call of the session. This
-thread makes these calls, in that order and with these arguments, and nothing else ever touches the
-session. Hence its state is a function of the journal alone: neither the speed of the machine, nor
-the number of clients, nor a process that was killed and replayed its journal can make a bit of
-difference.
+**The order.** Whether a row is asked for changes the session too: it waits for its label, and a
+query that keeps a rate counts it. So the journal holds rows as well as labels, in the order in
+which the one writing thread accepted them, and each line of it is one call of the session, or one
+for each of its labels. These calls are made in that order and with these arguments, by this thread
+or, while it rests, by the writing one, and nothing else ever touches the session. Hence its state
+is a function of the journal alone: neither the speed of the machine, nor the number of clients,
+nor a process that was killed and replayed its journal can make a bit of difference.
 
 An answer that cannot wait for its turn is a prediction by another session, made from the pipeline
 of the latest finished state and thrown away. It may differ from the prediction that the session
