@@ -81,7 +81,7 @@ def open_table(source: object, **how: Unpack[How]) -> Table:
             from jaxmkl.tables._entries import Entries, csr_of  # SciPy takes a while
 
             return Entries(csr_of(source), name, reading)
-        return Frame(_frame_of(source), name, reading)
+        return Frame(frame_of(source), name, reading)
     file = Bytes(source)
     try:
         return open_file(file, format_of(file), reading)
@@ -175,7 +175,7 @@ def _is_libsvm(text: str) -> bool:
     return False
 
 
-def _frame_of(source: object) -> pl.DataFrame | pl.LazyFrame:
+def frame_of(source: object) -> pl.DataFrame | pl.LazyFrame:
     """Make a DataFrame of polars from one of pandas or Arrow, or from columns or rows by name."""
     if isinstance(source, pl.DataFrame | pl.LazyFrame):
         return source
