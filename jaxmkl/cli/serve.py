@@ -98,8 +98,8 @@ def add_to(commands: Any) -> None:
     add("--host", metavar="ADDRESS", help=f"of the port (default: {LOCAL})")
     add("--token-file", type=Path, metavar="FILE", help="a token that HTTP asks for, of "
         f"{SHORTEST} bytes or more")  # fmt: skip
-    add("--waiting", type=options.count, default=100_000, metavar="N", help="rows that may wait "
-        "for a label; beyond, the oldest is forgotten (default: 100000)")  # fmt: skip
+    add("--waiting", type=options.count, default=10_000, metavar="N", help="rows that may wait "
+        "for a label; beyond, the oldest is forgotten (default: 10000)")  # fmt: skip
     add("--task", choices=("regression", "classification"), help="with --like; default: as the "
         "target says")  # fmt: skip
     add("--learner", metavar="NAME", help=f"with --like; default: {LEARNER}")

@@ -96,7 +96,7 @@ so after a change of the columns begin anew, with ``--like`` a table that has th
 
 A label may come after hours, in any order and after other labels; its row waits with the inputs it
 had when it was asked for. If it never comes, say so by ``{"id": 0, "forget": true}``, so that the
-memory is free. Nobody has to: at most 100,000 rows wait (``--waiting``), and beyond, the oldest
+memory is free. Nobody has to: at most 10,000 rows wait (``--waiting``), and beyond, the oldest
 one is forgotten. A label that comes after that is refused as unknown; send it with its row, as
 ``{"row": {...}, "label": "bush"}``, which waits for nothing.
 

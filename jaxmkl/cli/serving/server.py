@@ -57,7 +57,7 @@ class Server:
         another: Callable[[Any], Any],
         label_of: Callable[[Any], Any],
         figures: Callable[[Any], dict[str, float]] = lambda _: {},
-        most: int = 100_000,
+        most: int = 10_000,
     ) -> None:
         events.replay(metrics.see)
         self._events, self._metrics, self._most = events, metrics, most
