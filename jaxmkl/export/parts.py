@@ -31,6 +31,8 @@ from jaxmkl.wrappers.scaled import (
 from jaxmkl.wrappers.targets import ScaledTargets, ScaledTargetsState
 from jaxmkl.wrappers.wrapper import WrapperState
 
+PAIR = np.array([-1.0, 1.0])  # from the value of two classes to one of each
+
 
 def refuse(part: str, given: Any, wanted: str) -> None:
     """Refuse a part."""
@@ -59,10 +61,7 @@ def _(scaler: RunningMoments, state: RunningMomentsState) -> Operation:
         numbers = np.where(spoiled, number // 2, numbers)
         moments = tuple(np.where(spoiled, *pair) for pair in zip(own, moments, strict=True))
     names = "mean", "variance", "of_mean", "of_variance"
-    given: Any = dict(zip(names, moments, strict=True)) | {
-        "least": mean - bound,
-        "most": mean + bound,
-    }
+    given: Any = dict(zip(names, moments, strict=True), least=mean - bound, most=mean + bound)
     return operation("standardise", kept=np.zeros(mean.shape, bool), number=numbers, **given)
 
 
@@ -78,9 +77,8 @@ def _(scaler: AllBut, state: PyTree) -> Operation:
 @exported.register
 def _(learner: ScaledTargets, state: ScaledTargetsState) -> Operation:
     mean, variance = state.moments.of_all[:2]
-    return operation("affine", shift=mean, scale=np.sqrt(variance)).after(
-        exported(learner.learner, state.inner)
-    )
+    own = operation("affine", shift=mean, scale=np.sqrt(variance))
+    return own.after(exported(learner.learner, state.inner))
 
 
 @exported.register
@@ -88,9 +86,12 @@ def _(learner: Probabilities, state: ProbabilitiesState) -> Operation:
     if learner.passthrough:
         refuse("passthrough", True, "False")
     own = state.calibration
-    arrays = {"scale": np.exp(own.log_scale), "weights": own.weights[0]}
-    arrays |= {"log_shares": own.log_shares, "sure": 1 - SURE, "large": LARGE}
-    return operation("calibrate", **arrays).after(exported(learner.learner, state.inner))
+    K, inside = learner.num_outputs, exported(learner.learner, state.inner)
+    signs, half = (PAIR, 0.5) if K is None else (np.zeros(K), 1.0)
+    inside = inside if K else operation("affine", shift=np.zeros(2), scale=PAIR).after(inside)
+    known: Any = {"weights": own.weights[0], "log_shares": own.log_shares, "signs": signs}
+    numbers: Any = {"scale": np.exp(own.log_scale), "half": half, "sure": 1 - SURE, "large": LARGE}
+    return operation("calibrate", **known, **numbers).after(inside)
 
 
 @exported.register

@@ -28,8 +28,8 @@ def _standardise(x, kept, least, most, number, mean, variance, of_mean, of_varia
 def _fourier(x, frequencies, vector, weights):
     """Values (B, K, E) of weights (K, E, 2 F), each on the waves of a vector of frequencies."""
     t = 2 * np.pi * (x @ frequencies.reshape(-1, x.shape[1]).T).reshape(-1, *frequencies.shape[:2])
-    z = np.concatenate([np.sin(t), np.cos(t)], axis=-1)
-    return np.einsum("bem,kem->bke", z[:, vector], weights)
+    waves = np.concatenate([np.sin(t), np.cos(t)], axis=-1)[:, vector]
+    return np.einsum("bem,kem->bke", waves, weights)
 
 
 def _trees(x, links, thresholds, roots, leaves, weights, start, is_log_odds):
@@ -52,12 +52,12 @@ def _combine(x, least, most, weights, stack, least_stack, most_stack, shares):
     return (np.concatenate([m, stacks], axis=-1) * shares).sum(axis=-1)
 
 
-def _calibrate(x, scale, sure, large, weights, log_shares):
-    """Log probabilities of the classes by a mixture of two models; of two, x has one column."""
+def _calibrate(x, scale, half, signs, sure, large, weights, log_shares):
+    """Log probabilities of the classes (B, K) by a mixture of two models; of two, x is [-f, f]."""
     p = np.clip((1 + x) / 2, 1 - sure, sure)
-    rows = large * np.tanh(scale * x / large), np.log(p) - np.log1p(-p), np.ones_like(x)
-    each = np.stack([scale * x, sum(w * row for w, row in zip(weights, rows, strict=False))])
-    each = np.concatenate([-each, each], axis=-1) / 2 if x.shape[1] == 1 else each
+    rows = large * np.tanh(scale * x / large), np.log(p) - np.log1p(-p), signs
+    both = scale * x, sum(w * row for w, row in zip(weights, rows, strict=False))
+    each = half * np.stack(both)
     each = each - np.logaddexp.reduce(each, axis=-1, keepdims=True)
     return np.logaddexp(*(log_shares[:, None, None] + each))
 
@@ -102,10 +102,8 @@ class Predictor:
 
     def __init__(self, header, arrays):
         def built(name, inside=(), **names):
-            given = {key: arrays[array] for key, array in names.items()}
-            return functools.partial(
-                _OPERATIONS[f"_{name}"], *(built(**o) for o in inside), **given
-            )
+            inner, given = [built(**o) for o in inside], {k: arrays[a] for k, a in names.items()}
+            return functools.partial(_OPERATIONS[f"_{name}"], *inner, **given)
 
         if header["format"] != FORMAT:
             raise ValueError(f"it has format {header['format']}; this module reads {FORMAT}")
@@ -130,16 +128,14 @@ class Predictor:
         """The inputs (n, D); a column that is not there is missing in all rows, with a warning."""
         wanted = {column["name"]: column for column in self.header["columns"]}
         if not isinstance(data, dict):
-            data = {
-                n: [row.get(n) for row in data] for n in wanted if any(n in row for row in data)
-            }
-        sizes = {len(data[name]) for name in wanted if name in data}
+            data = {n: [r.get(n) for r in data] for n in wanted if any(n in r for r in data)}
+        sizes = {len(data[name]) for name in wanted.keys() & data.keys()}
         if len(sizes) != 1 or 0 in sizes:
             raise ValueError(f"predict: data must have rows, with some of the columns {[*wanted]}")
         if absent := sorted(wanted.keys() - data.keys()):
             warnings.warn(f"columns that count as missing: {absent}", stacklevel=3)
-        X = [_inputs(data.get(name, [None] * max(sizes)), self.header, **column)
-             for name, column in wanted.items()]  # fmt: skip
+        none = [None] * max(sizes)
+        X = [_inputs(data.get(n, none), self.header, **own) for n, own in wanted.items()]
         return np.concatenate(X, axis=1).astype(np.float32)
 
 

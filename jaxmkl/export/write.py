@@ -13,7 +13,7 @@ from jaxmkl import abilities
 from jaxmkl._checks import input_bound
 from jaxmkl._files import written_whole
 from jaxmkl.evaluate import predicts_log_odds
-from jaxmkl.export import parts  # noqa: F401 (registers what is exported)
+from jaxmkl.export import parts
 from jaxmkl.export.predictor import FORMAT, Predictor
 from jaxmkl.tables import Pipeline
 
@@ -38,7 +38,7 @@ def export_predictor(path: str | os.PathLike[str], pipeline: Pipeline) -> None:
     state = abilities.out_of_order(learner, pipeline.state)
     operation, log_odds = abilities.exported(learner, state), predicts_log_odds(learner)
     if len(pipeline.classes) == 2 and not log_odds:  # a value of each class
-        pair = {"shift": np.zeros(2), "scale": np.array([-0.5, 0.5])}
+        pair = {"shift": np.zeros(2), "scale": parts.PAIR / 2}
         operation = abilities.Operation("affine", pair).after(operation)
     arrays: dict[str, np.ndarray] = {}
 
