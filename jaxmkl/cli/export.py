@@ -11,9 +11,10 @@ numbers, categories and truth values; anything else is refused by its name.
 
 OUT.stablehlo is the program that predicts, for whatever serves StableHLO, of any learner and any
 number of rows. It takes the inputs in single precision, as pipeline.columns.inputs encodes the
-rows, and returns numbers less pipeline.seen.start, or log-odds of classes:
+rows, and returns numbers less pipeline.seen.start, or log-odds of classes. JAX writes and reads it
+with the package flatbuffers:
 
-    jax.export.deserialize(open("OUT.stablehlo", "rb").read()).call(inputs)
+    jax.export.deserialize(bytearray(open("OUT.stablehlo", "rb").read())).call(inputs)
 
 Predictions are those of jaxmkl predict; densities and intervals are left out.
 """

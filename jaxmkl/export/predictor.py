@@ -141,10 +141,10 @@ class Predictor:
 
 def load(path):
     """Read a file of ``jaxmkl export``; a ValueError says that it is none, or damaged."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            return Predictor(json.loads(file["header"].tobytes()), dict(file))
-    except OSError:
-        raise
-    except Exception as error:
-        raise ValueError(f"{path} is no exported predictor, or damaged: {error}") from None
+    with open(path, "rb") as file:
+        try:
+            arrays = dict(np.load(file, allow_pickle=False))
+            return Predictor(json.loads(arrays.pop("header").tobytes()), arrays)
+        except Exception as error:
+            text = f"{path} is no exported predictor, or damaged: {error}"
+            raise ValueError(text) from None

@@ -116,19 +116,27 @@ def _compare(predictor: Predictor, pipeline: Pipeline, state: Any) -> None:
         raise ValueError(f"export: the learner must have {text}")
 
 
-def export_stablehlo(path: str | os.PathLike[str], pipeline: Pipeline) -> None:
-    """Write the program that predicts, as :func:`jax.export.deserialize` reads it.
+def program(pipeline: Pipeline) -> export.Exported:
+    """The program that predicts, in StableHLO, for any number of rows, on CPUs, GPUs and TPUs.
 
-    It takes the inputs (n, D) in single precision as :meth:`jaxmkl.tables.Columns.inputs` makes
-    them, of any number of rows, and returns the learner's values (n,) or (n, K): numbers less
-    ``pipeline.seen.start``, or log-odds. It runs on CPUs, GPUs and TPUs.
-
-    >>> call = jax.export.deserialize(path.read_bytes()).call       # doctest: +SKIP
+    It takes the inputs (n, D) in single precision, as :meth:`jaxmkl.tables.Columns.inputs` makes
+    them, and returns the learner's values: numbers (n,) less ``pipeline.seen.start``, log-odds
+    (n,), or log probabilities (n, K).
     """
     learner = pipeline.learner
     state = abilities.out_of_order(learner, pipeline.state)
     (n,) = export.symbolic_shape("n")
     X = jax.ShapeDtypeStruct((n, len(pipeline.columns.features)), np.float32)
-    play = export.export(jax.jit(lambda X: learner.predict_many(state, X).value))(X)
+    many = jax.jit(jax.vmap(lambda x: learner.predict(state, x).value))
+    return export.export(many, platforms=("cpu", "cuda", "tpu"))(X)
+
+
+def export_stablehlo(path: str | os.PathLike[str], pipeline: Pipeline) -> None:
+    """Write the :func:`program` that predicts, as :func:`jax.export.deserialize` reads it.
+
+    Raises:
+      ImportError: flatbuffers, with which JAX writes it, is not installed.
+    """
+    content = program(pipeline).serialize()
     with written_whole(path) as file:
-        file.write(play.serialize())
+        file.write(content)
