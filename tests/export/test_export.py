@@ -101,18 +101,17 @@ def test_raker_predicts_the_same(name, tmp_path):
     assert_same(pipeline, loaded(pipeline, tmp_path), frame)
 
 
+LEARNED = {"banks": ("full", "trees", "linear")} | SMALL
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["friedman 1", "moons", "iris"])
-@pytest.mark.parametrize("settings", [FIXED, {"banks": ("full", "trees", "linear")} | SMALL])
-def test_banks_under_a_stack_predict_the_same(name, settings, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [("iris", FIXED), ("moons", LEARNED), ("diabetes", {})],
+    ids=["fixed", "learned", "default"],
+)
+def test_expert_mkl_predicts_the_same(name, settings, tmp_path):
     pipeline = trained(TABLES[name](), "expert_mkl", settings)
-    assert_same(pipeline, loaded(pipeline, tmp_path), TABLES[name]())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["diabetes", "cancer"])
-def test_the_default_learner_predicts_the_same(name, tmp_path):
-    pipeline = trained(TABLES[name](), "expert_mkl", {})
     assert_same(pipeline, loaded(pipeline, tmp_path), TABLES[name]())
 
 
