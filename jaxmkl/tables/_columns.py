@@ -17,6 +17,7 @@ from jaxmkl.tables._decide import Decision, kind_of, plainly_numbers, sentences
 from jaxmkl.tables._kinds import KINDS, Kind
 from jaxmkl.tables._rows import Chunk
 from jaxmkl.tables._target import Target, target_name, target_of
+from jaxmkl.tables._words import MISSING, number_in
 
 BOUND = input_bound(np.float32)
 T = TypeVar("T")
@@ -153,6 +154,12 @@ class Columns:
     def names(self) -> tuple[str, ...]:
         """The names of the columns that are not left out."""
         return tuple(kind.name for kind in self.kinds if kind.features)
+
+    @property
+    def missing_cells(self) -> tuple[list[str], list[float]]:
+        """Words, in small letters, and numbers that stand for missing cells."""
+        numbers = (number for word in self.missing if (number := number_in(word)) is not None)
+        return sorted(MISSING | {word.lower() for word in self.missing}), [*numbers]
 
     @cached_property
     def _spans(self) -> list[tuple[Kind, int, int]]:
