@@ -16,7 +16,7 @@ class Operation(NamedTuple):
     name: str
     arrays: dict[str, np.ndarray]
     """Its arguments, finite numbers."""
-    inside: tuple["Operation", ...] = ()
+    inside: tuple[Any, ...] = ()
     """The operations that it calls."""
 
     def after(self, other: "Operation") -> "Operation":

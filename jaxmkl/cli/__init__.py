@@ -65,14 +65,8 @@ def _spelled() -> Iterator[None]:
 
 def _main(arguments: Sequence[str]) -> int:
     try:
-        from jaxmkl.cli import (
-            ask,
-            export,
-            info,
-            predict,
-            run,
-            select,
-        )  # which need the extra ``cli``
+        # which need the extra ``cli``
+        from jaxmkl.cli import ask, export, info, predict, run, select
 
         parser, commands = parser_of(__doc__ or "")
         for command in (run, predict, ask, select, info, export):

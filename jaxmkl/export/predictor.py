@@ -63,8 +63,8 @@ def _calibrate(x, scale, half, signs, sure, large, weights, log_shares):
 
 
 _OPERATIONS = {f.__name__: f for f in (_standardise, _fourier, _trees, _combine, _calibrate)} | {
-    "_chain": lambda *inside: functools.reduce(lambda x, play: play(x), inside[:-1], inside[-1]),
-    "_join": lambda *inside: np.concatenate([play(inside[-1]) for play in inside[:-1]], axis=-1),
+    "_chain": lambda *inside: functools.reduce(lambda x, call: call(x), inside[:-1], inside[-1]),
+    "_join": lambda *inside: np.concatenate([call(inside[-1]) for call in inside[:-1]], axis=-1),
     "_linear": lambda x, weights, constants: np.einsum("bd,ked->bke", x, weights) + constants,
     "_affine": lambda x, shift, scale: shift + scale * x,
 }
@@ -107,7 +107,7 @@ class Predictor:
 
         if header["format"] != FORMAT:
             raise ValueError(f"it has format {header['format']}; this module reads {FORMAT}")
-        self.header, self._play = header, built(**header["operation"])
+        self.header, self._call = header, built(**header["operation"])
 
     def predict(self, data):
         """Names of classes, or numbers (n,), of a list of rows or a dict of columns."""
@@ -122,7 +122,7 @@ class Predictor:
 
     def values(self, X):
         """Numbers less their start (n, 1), or log-odds of the classes (n, K), of inputs (n, D)."""
-        return np.concatenate([self._play(X[i : i + 512]) for i in range(0, len(X), 512)])
+        return np.concatenate([self._call(X[i : i + 512]) for i in range(0, len(X), 512)])
 
     def encode(self, data):
         """The inputs (n, D); a column that is not there is missing in all rows, with a warning."""
