@@ -13,6 +13,7 @@ does nothing, or asks the parts inside, which a composite names once (:func:`ins
     sizes        squared_norms  reach  warn_of_steps                  of models and of their steps
     renewing     renews  renewed  gradients                           kernels from the memory
     merging      merged                                               shards become one
+    exporting    exported  Operation  operation  on_fourier           without JAX
     importance   importances                                          of the inputs
     judging      advance_unjudged  judge                              losses of a block at once
     counting     diverged_unless                                      rounds that went wrong
@@ -38,6 +39,7 @@ from typing import Any
 from jaxmkl.abilities.certainty import variances
 from jaxmkl.abilities.chance import noise
 from jaxmkl.abilities.counting import diverged_unless
+from jaxmkl.abilities.exporting import Operation, exported, on_fourier, operation
 from jaxmkl.abilities.growth import capacity, enlarged, num_supports, support_counts
 from jaxmkl.abilities.importance import importances
 from jaxmkl.abilities.judging import advance_unjudged, judge
@@ -50,6 +52,7 @@ from jaxmkl.abilities.walk import Inside, can, changed, inside
 
 __all__ = [
     "Inside",
+    "Operation",
     "advance_unjudged",
     "awaiting",
     "can",
@@ -58,6 +61,7 @@ __all__ = [
     "context",
     "diverged_unless",
     "enlarged",
+    "exported",
     "gradients",
     "importances",
     "inside",
@@ -65,6 +69,8 @@ __all__ = [
     "merged",
     "noise",
     "num_supports",
+    "on_fourier",
+    "operation",
     "out_of_order",
     "reach",
     "receiving",

@@ -9,6 +9,8 @@
     jaxmkl serve PIPELINE    answer rows by predictions, and learn labels as they come
     jaxmkl select FILE       choose the rows of a table to label first
     jaxmkl info PIPELINE     describe a pipeline
+    jaxmkl export PIPELINE OUT
+                             write a pipeline as a file that predicts without jaxmkl
 
 ``jaxmkl COMMAND --help`` lists the options. ``-`` is standard input, or standard output for a file
 of text. No command writes a file that it reads. The exit status is 0 on success, 1 if a file could
@@ -64,17 +66,11 @@ def _spelled() -> Iterator[None]:
 
 def _main(arguments: Sequence[str]) -> int:
     try:
-        from jaxmkl.cli import (
-            ask,
-            info,
-            predict,
-            run,
-            select,
-            serve,
-        )  # which need the extra ``cli``
+        # which need the extra ``cli``
+        from jaxmkl.cli import ask, export, info, predict, run, select, serve
 
         parser, commands = parser_of(__doc__ or "")
-        for command in (run, predict, ask, serve, select, info):
+        for command in (run, predict, ask, serve, select, info, export):
             command.add_to(commands)
         options = parser.parse_args(arguments)
         options.line = shlex.join(["jaxmkl", *arguments])
