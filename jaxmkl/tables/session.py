@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 import os
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, KeysView, Mapping, Sequence
+from collections.abc import Iterable, KeysView, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -216,16 +216,12 @@ class Session:
         Raises:
           Refused: no such row waits for a label, or the label is no class and no number.
         """
-        if id not in self._unwanted:
-            self._require_waiting(id)
-        number = self._number(label)
-        example = self._waiting.get(id)
+        example, number = self._example(id), self._number(label)
         if example is not None:
-            self._learn(example, number)
-            del self._waiting[id]
-        else:
-            self._see(number)
-            del self._unwanted[id]
+            y = self._centred(number)
+            self._state = _learned(self._learner, self._state, example.context, example.x, y, True)
+        self._settled(id)
+        self._see(number)
         return example is not None
 
     def learn_row(self, row: Mapping[str, Any], label: object) -> bool:
@@ -257,26 +253,25 @@ class Session:
         Raises:
           Refused: no such row waits for a label.
         """
-        if id in self._unwanted:
-            del self._unwanted[id]
-            return
-        x, context = self._require_waiting(id)
-        self._state = _learned(self._learner, self._state, context, x, np.nan, True)
-        self._rows += 1
-        del self._waiting[id]
+        if (example := self._example(id)) is not None:
+            x, context = example
+            self._state = _learned(self._learner, self._state, context, x, np.nan, True)
+        self._settled(id)
 
-    def _require_waiting(self, own: Any) -> Example:
-        example = self._waiting.get(own) if isinstance(own, Hashable) else None
-        if example is None:
+    def _example(self, own: object) -> Example | None:
+        """The example of a row without its label, None if it is unwanted."""
+        known = isinstance(own, str | int) and not isinstance(own, bool)
+        if not known or not (own in self._waiting or own in self._unwanted):
             why = "it was never asked for, or its label came before, or it was forgotten"
             raise Refused(f"no row with the id {own!r} waits for a label: {why}")
-        return example
+        return self._waiting.get(own)  # type: ignore[call-overload]
 
-    def _learn(self, example: Example, number: float) -> None:
-        y = self._centred(number)
-        self._state = _learned(self._learner, self._state, example.context, example.x, y, True)
-        self._see(number)
-        self._rows += 1
+    def _settled(self, own: Id) -> None:
+        """Wait no longer for a row, which counts unless it did when it was skipped."""
+        if self._waiting.pop(own, None) is not None:
+            self._rows += 1
+        else:
+            del self._unwanted[own]
 
     def _centred(self, number: float) -> float:
         """The label as the learner has it."""
