@@ -24,7 +24,7 @@ from jaxmkl.tables._given import Given, Refused
 from jaxmkl.tables._pipeline import Pipeline, _save, load_pipeline
 from jaxmkl.tables._plain import WHOLE
 from jaxmkl.tables._rows import Chunk
-from jaxmkl.tables.source import frame_of
+from jaxmkl.tables.source import of_rows
 from jaxmkl.wrappers import LabelBudget, layers
 
 MOST_WAITING = 10_000  #: examples that may wait for a label, by default
@@ -300,8 +300,8 @@ class Session:
         if known is not None:
             return known
         try:
-            frame = frame_of([{self._target.name: label}])
-            numbers = self._columns.labels(Chunk(frame, "label", ["of learn"], "Session"))
+            frame = of_rows([{self._target.name: label}])
+            numbers = self._columns.labels(Chunk(frame, "row", [1], "the label"))
             number = float(self._target.places(numbers)[0])
         except ValueError as error:
             number, why = np.nan, str(error)
@@ -394,7 +394,8 @@ class Session:
         values = np.stack([said.value for said, _ in found])
         known = bool(target.classes) or not seen.is_nothing
         named = target.named(values if known else np.zeros(len(values)), seen.start).tolist()
-        shares, ends = [None] * len(ids), [None] * len(ids)
+        shares: list[Any] = [None] * len(ids)
+        ends: list[Any] = [None] * len(ids)
         if self._is_odds and target.classes:
             if values.ndim == 1:
                 values = np.stack([np.zeros_like(values), values], axis=1)
@@ -411,8 +412,8 @@ class Session:
         shares = abilities.importances(self._learner, self._state)
         if shares is None:
             return None
-        shares = np.asarray(shares, np.float64)
-        return {kind.name: float(shares[first:end].sum())
+        each = np.asarray(shares, np.float64)
+        return {kind.name: float(each[first:end].sum())
                 for kind, first, end in self._columns._spans if first < end}  # fmt: skip
 
 
