@@ -9,7 +9,7 @@ import polars as pl
 from jaxmkl._checks import shown, warn_outside
 from jaxmkl.tables._plain import PlainRows
 from jaxmkl.tables._rows import Chunk
-from jaxmkl.tables.source import frame_of
+from jaxmkl.tables.source import of_rows
 
 if TYPE_CHECKING:
     from jaxmkl.tables._columns import Columns, Fills
@@ -48,7 +48,7 @@ class Given:
         return given
 
     def inputs(
-        self, rows: Rows, fills: "Fills", ids: Sequence[object] | None = None
+        self, rows: Rows, fills: "Fills", ids: Sequence[Any] | None = None
     ) -> tuple[np.ndarray, "Fills"]:
         """Inputs (n, D) of rows, and the fills after them.
 
@@ -62,9 +62,10 @@ class Given:
             filled, after = self._columns.filled(found, fills)
             if (X := self._columns.centred(filled)) is not None:
                 return X, after
-        place, numbers = ("row", range(1, len(rows) + 1)) if ids is None else ("row with id", ids)
+        place = "row" if ids is None else "row with id"
+        numbers = range(1, len(rows) + 1) if ids is None else ids
         try:
-            frame = rows if isinstance(rows, pl.DataFrame) else frame_of(rows)
+            frame = rows if isinstance(rows, pl.DataFrame) else of_rows(rows)
             return self._columns.inputs(Chunk(frame, place, numbers, "the rows"), fills)
         except ValueError as error:
             raise Refused(str(error)) from None

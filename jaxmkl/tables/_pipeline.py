@@ -318,7 +318,8 @@ class Pipeline:
         Raises:
           ValueError: as :meth:`jaxmkl.tables.Session.forget`.
         """
-        self._after(self._session.forget(id))
+        self._session.forget(id)
+        self._after(None)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it and the rows that wait for labels, as :func:`save_pipeline` does.

@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 import os
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, KeysView, Mapping, Sequence
+from collections.abc import Iterable, KeysView, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxmkl import _pytree as pytree
 from jaxmkl import abilities
-from jaxmkl._checks import shown
+from jaxmkl._checks import input_bound, shown
 from jaxmkl._learner import Learner, Prediction, learned_late, reported
 from jaxmkl._programs import LARGE, Kept
 from jaxmkl._renewals import renewals_of
@@ -22,11 +22,13 @@ from jaxmkl.evaluate import central_intervals, predicts_log_odds
 from jaxmkl.query import All
 from jaxmkl.tables._given import Given, Refused
 from jaxmkl.tables._pipeline import Pipeline, _save, load_pipeline
+from jaxmkl.tables._plain import WHOLE
 from jaxmkl.tables._rows import Chunk
-from jaxmkl.tables.source import frame_of
+from jaxmkl.tables.source import of_rows
 from jaxmkl.wrappers import LabelBudget, layers
 
 MOST_WAITING = 10_000  #: examples that may wait for a label, by default
+LARGEST = input_bound(np.float32) / 2  # of labels, whose differences are to be numbers
 AT_ONCE = 1024  # rows that are predicted together
 Id = str | int
 Label = str | float
@@ -214,16 +216,12 @@ class Session:
         Raises:
           Refused: no such row waits for a label, or the label is no class and no number.
         """
-        if id not in self._unwanted:
-            self._require_waiting(id)
-        number = self._number(label)
-        example = self._waiting.get(id)
+        example, number = self._example(id), self._number(label)
         if example is not None:
-            self._learn(example, number)
-            del self._waiting[id]
-        else:
-            self._see(number)
-            del self._unwanted[id]
+            y = self._centred(number)
+            self._state = _learned(self._learner, self._state, example.context, example.x, y, True)
+        self._settled(id)
+        self._see(number)
         return example is not None
 
     def learn_row(self, row: Mapping[str, Any], label: object) -> bool:
@@ -255,26 +253,25 @@ class Session:
         Raises:
           Refused: no such row waits for a label.
         """
-        if id in self._unwanted:
-            del self._unwanted[id]
-            return
-        x, context = self._require_waiting(id)
-        self._state = _learned(self._learner, self._state, context, x, np.nan, True)
-        self._rows += 1
-        del self._waiting[id]
+        if (example := self._example(id)) is not None:
+            x, context = example
+            self._state = _learned(self._learner, self._state, context, x, np.nan, True)
+        self._settled(id)
 
-    def _require_waiting(self, own: Any) -> Example:
-        example = self._waiting.get(own) if isinstance(own, Hashable) else None
-        if example is None:
+    def _example(self, own: object) -> Example | None:
+        """The example of a row without its label, None if it is unwanted."""
+        known = isinstance(own, str | int) and not isinstance(own, bool)
+        if not known or not (own in self._waiting or own in self._unwanted):
             why = "it was never asked for, or its label came before, or it was forgotten"
             raise Refused(f"no row with the id {own!r} waits for a label: {why}")
-        return example
+        return self._waiting.get(own)  # type: ignore[call-overload]
 
-    def _learn(self, example: Example, number: float) -> None:
-        y = self._centred(number)
-        self._state = _learned(self._learner, self._state, example.context, example.x, y, True)
-        self._see(number)
-        self._rows += 1
+    def _settled(self, own: Id) -> None:
+        """Wait no longer for a row, which counts unless it did when it was skipped."""
+        if self._waiting.pop(own, None) is not None:
+            self._rows += 1
+        else:
+            del self._unwanted[own]
 
     def _centred(self, number: float) -> float:
         """The label as the learner has it."""
@@ -283,16 +280,28 @@ class Session:
         return 0.0 if self._seen.is_nothing else number - self._seen.start
 
     def _see(self, number: float) -> None:
-        self._seen = self._seen.after(np.array([number]), len(self._target.classes))
+        self._seen = self._seen.after_one(number, len(self._target.classes))
+
+    def _plain_number(self, label: Any) -> float | None:
+        """The same for a class by its name and for a number, in far less time; None for others."""
+        if isinstance(label, str):
+            return self._places.get(label)
+        is_number = isinstance(label, int | float) and not isinstance(label, bool)
+        if not is_number or self._columns.missing_cells[1]:
+            return None
+        if not self._places:
+            return float(label) if abs(label) <= LARGEST else None
+        is_whole = abs(label) < WHOLE and label == int(label)
+        return self._places.get(str(int(label))) if is_whole else None
 
     def _number(self, label: Any) -> float:
         """The place of a class, or a number, as a label of a table is read."""
-        place = self._places.get(label) if isinstance(label, str) else None
-        if place is not None:
-            return place
+        known = self._plain_number(label)
+        if known is not None:
+            return known
         try:
-            frame = frame_of([{self._target.name: label}])
-            numbers = self._columns.labels(Chunk(frame, "label", ["of learn"], "Session"))
+            frame = of_rows([{self._target.name: label}])
+            numbers = self._columns.labels(Chunk(frame, "row", [1], "the label"))
             number = float(self._target.places(numbers)[0])
         except ValueError as error:
             number, why = np.nan, str(error)
@@ -385,7 +394,8 @@ class Session:
         values = np.stack([said.value for said, _ in found])
         known = bool(target.classes) or not seen.is_nothing
         named = target.named(values if known else np.zeros(len(values)), seen.start).tolist()
-        shares, ends = [None] * len(ids), [None] * len(ids)
+        shares: list[Any] = [None] * len(ids)
+        ends: list[Any] = [None] * len(ids)
         if self._is_odds and target.classes:
             if values.ndim == 1:
                 values = np.stack([np.zeros_like(values), values], axis=1)
@@ -402,8 +412,8 @@ class Session:
         shares = abilities.importances(self._learner, self._state)
         if shares is None:
             return None
-        shares = np.asarray(shares, np.float64)
-        return {kind.name: float(shares[first:end].sum())
+        each = np.asarray(shares, np.float64)
+        return {kind.name: float(each[first:end].sum())
                 for kind, first, end in self._columns._spans if first < end}  # fmt: skip
 
 

@@ -81,7 +81,7 @@ def open_table(source: object, **how: Unpack[How]) -> Table:
             from jaxmkl.tables._entries import Entries, csr_of  # SciPy takes a while
 
             return Entries(csr_of(source), name, reading)
-        return Frame(frame_of(source), name, reading)
+        return Frame(_frame_of(source), name, reading)
     file = Bytes(source)
     try:
         return open_file(file, format_of(file), reading)
@@ -175,7 +175,7 @@ def _is_libsvm(text: str) -> bool:
     return False
 
 
-def frame_of(source: object) -> pl.DataFrame | pl.LazyFrame:
+def _frame_of(source: object) -> pl.DataFrame | pl.LazyFrame:
     """Make a DataFrame of polars from one of pandas or Arrow, or from columns or rows by name."""
     if isinstance(source, pl.DataFrame | pl.LazyFrame):
         return source
@@ -224,6 +224,14 @@ def _is_series(source: object) -> bool:
         and hasattr(source, "index")
         and (not hasattr(source, "columns"))
     )
+
+
+def of_rows(rows: Sequence[Any]) -> pl.DataFrame:
+    """A table of rows by name; a ``ValueError`` where polars has no such cells."""
+    try:
+        return _of_rows([_row_of(row) for row in rows])
+    except (TypeError, pl.exceptions.PolarsError) as error:
+        raise ValueError(str(error).partition("\n")[0]) from None
 
 
 def _of_rows(rows: Sequence[Any]) -> pl.DataFrame:
