@@ -79,7 +79,8 @@ class Session:
 
     Args:
       pipeline: the pipeline to begin with, which stays as it is.
-      most_waiting: how many rows may wait for their labels; beyond, the oldest one is forgotten.
+      most_waiting: how many rows may have no label yet, those that the learner skipped among them;
+        beyond, the oldest one is forgotten. It may be set later, too.
 
     Raises:
       ValueError: the pipeline's table has no target, or ``most_waiting`` is no positive integer.
@@ -107,14 +108,13 @@ class Session:
         wanted = "one whose table has a target"
         pytree.require(target is not None, "Session", "pipeline", pipeline.source, wanted)
         assert target is not None
-        self.most_waiting = pytree.as_count("Session", "most_waiting", most_waiting, minimum=1)
         self.dropped = 0  #: rows that were forgotten because too many waited
         self._pipeline, self._target = pipeline, target
         self._learner, self._columns = pipeline.learner, pipeline.columns
         self._state, self._fills = pipeline.state, pipeline.fills
         self._seen, self._rows = pipeline.seen, pipeline.rows
-        self._waiting = OrderedDict[Id, Example]()  # the oldest first
-        self._unwanted = OrderedDict[Id, None]()  # rows that the learner skipped, without a label
+        self._unlabelled = OrderedDict[Id, Example | None]()  # None: the learner skipped it
+        self.most_waiting = most_waiting
         self._next = 0  # the next id that is made
         self._given = Given(self._columns)
         self._places = {name: float(at) for at, name in enumerate(target.classes)}
@@ -133,9 +133,24 @@ class Session:
         return dataclasses.replace(self._pipeline, **self.standing)
 
     @property
-    def waiting(self) -> KeysView[Id]:
+    def waiting(self) -> list[Id]:
         """The ids of the rows that wait for labels, the oldest first."""
-        return self._waiting.keys()
+        return [own for own, example in self._unlabelled.items() if example is not None]
+
+    @property
+    def unlabelled(self) -> KeysView[Id]:
+        """The ids of the rows without labels: those that wait or were skipped; the oldest first."""
+        return self._unlabelled.keys()
+
+    @property
+    def most_waiting(self) -> int:
+        """How many rows may have no label yet."""
+        return self._most
+
+    @most_waiting.setter
+    def most_waiting(self, most: int) -> None:
+        self._most = pytree.as_count("Session", "most_waiting", most, minimum=1)
+        self._drop()
 
     # rows
 
@@ -193,17 +208,16 @@ class Session:
         """Let rows wait, and forget the oldest ones where too many do."""
         self._next = max([self._next, *(one + 1 for one in own if isinstance(one, int))])
         for one, example in zip(own, examples, strict=True):
-            self._unwanted.pop(one, None)
-            if example is None:
-                self._unwanted[one] = None
-                self._rows += 1
-            else:
-                self._waiting[one] = example
-        while len(self._unwanted) > self.most_waiting:
-            self._unwanted.popitem(last=False)
-        while len(self._waiting) > self.most_waiting:
-            self.forget(next(iter(self._waiting)))
-            self.dropped += 1
+            self._unlabelled.pop(one, None)
+            self._unlabelled[one] = example
+            self._rows += example is None
+        self._drop()
+
+    def _drop(self) -> None:
+        while len(self._unlabelled) > self._most:
+            oldest = next(iter(self._unlabelled))
+            self.dropped += self._unlabelled[oldest] is not None
+            self.forget(oldest)
 
     # labels
 
@@ -258,20 +272,26 @@ class Session:
             self._state = _learned(self._learner, self._state, context, x, np.nan, True)
         self._settled(id)
 
+    def label(self, label: object) -> Label:
+        """The class, by its name, or the number that a label is; nothing is learned.
+
+        Raises:
+          Refused: it is no class and no number.
+        """
+        number = self._number(label)
+        return self._target.classes[int(number)] if self._target.classes else number
+
     def _example(self, own: object) -> Example | None:
         """The example of a row without its label, None if it is unwanted."""
         known = isinstance(own, str | int) and not isinstance(own, bool)
-        if not known or not (own in self._waiting or own in self._unwanted):
+        if not known or own not in self._unlabelled:
             why = "it was never asked for, or its label came before, or it was forgotten"
             raise Refused(f"no row with the id {own!r} waits for a label: {why}")
-        return self._waiting.get(own)  # type: ignore[call-overload]
+        return self._unlabelled[own]
 
     def _settled(self, own: Id) -> None:
         """Wait no longer for a row, which counts unless it did when it was skipped."""
-        if self._waiting.pop(own, None) is not None:
-            self._rows += 1
-        else:
-            del self._unwanted[own]
+        self._rows += self._unlabelled.pop(own) is not None
 
     def _centred(self, number: float) -> float:
         """The label as the learner has it."""
@@ -336,11 +356,13 @@ class Session:
 
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """What waits, as JSON and arrays, from which :meth:`restore` makes it again."""
-        about = {"ids": [*self._waiting], "unwanted": [*self._unwanted], "next": self._next}
+        waits = [example is not None for example in self._unlabelled.values()]
+        about: dict[str, Any] = {"ids": [*self._unlabelled], "wait": waits, "next": self._next}
         about |= {"most": self.most_waiting, "dropped": self.dropped}
-        if not self._waiting:
+        if not any(waits):
             return about, {}
-        stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *self._waiting.values())
+        examples = [example for example in self._unlabelled.values() if example is not None]
+        stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *examples)
         return about, {f"waiting{name}": array for name, array in arrays_of(stacked).items()}
 
     def restore(self, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
@@ -349,10 +371,11 @@ class Session:
         Raises:
           ValueError, KeyError, TypeError: it did not.
         """
-        self.most_waiting = pytree.as_count("Session", "most_waiting", about["most"], minimum=1)
+        self.most_waiting = about["most"]
         self.dropped, self._next = int(about["dropped"]), int(about["next"])
-        own = self._ids(len(about["ids"]), about["ids"])
-        if own:
+        own = self._ids(len(about["wait"]), about["ids"])
+        self._unlabelled.update(dict.fromkeys(own))
+        if own := [one for one, waits in zip(own, about["wait"], strict=True) if waits]:
             context = abilities.context(self._learner, self._state)
             like = Example(np.zeros(len(self._columns.features), np.float32), context)
             like = jax.tree.map(lambda leaf: np.stack([np.asarray(leaf)] * len(own)), like)
@@ -362,12 +385,11 @@ class Session:
                 raise ValueError("inputs of rows that wait are not finite")
             leaves, structure = jax.tree.flatten(found)
             each = (jax.tree.unflatten(structure, of_one) for of_one in zip(*leaves, strict=True))
-            self._waiting.update(zip(own, each, strict=True))
-        self._unwanted.update(dict.fromkeys(self._ids(len(about["unwanted"]), about["unwanted"])))
+            self._unlabelled.update(zip(own, each, strict=True))
 
     def _ids(self, length: int, ids: Iterable[Any] | None) -> list[Id]:
         if ids is None:
-            free = (one for one in itertools.count(self._next) if one not in self._waiting)
+            free = (one for one in itertools.count(self._next) if one not in self._unlabelled)
             return [*itertools.islice(free, length)]
         own, found = [*ids], set[Id]()
         if len(own) != length:
@@ -375,7 +397,7 @@ class Session:
         for one in own:
             if not isinstance(one, str | int) or isinstance(one, bool):
                 raise Refused(f"ids must be text or integers; got {one!r}")
-            if one in self._waiting:
+            if self._unlabelled.get(one) is not None:
                 raise Refused(f"a row with the id {one!r} waits for its label already")
             if one in found:
                 raise Refused(f"ids must differ; got {one!r} twice")

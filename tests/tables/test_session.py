@@ -211,7 +211,7 @@ def test_a_budget_counts_each_row_of_several():
         False,
         False,
     ]
-    assert [*session.waiting] == [0, 1]
+    assert ([*session.waiting], [*session.unlabelled]) == ([0, 1], [0, 1, 2, 3])
     assert session.pipeline.rows == 2  # two are skipped
     before = session.pipeline
     assert not session.learn(3, "moss")  # as in a run: it is seen, not learned
@@ -282,6 +282,8 @@ def test_the_oldest_rows_are_forgotten_where_too_many_wait(plain):
     other.forget(0)
     assert_equal(session.pipeline.state, other.pipeline.state)
     assert int(session.pipeline.state.invalid) == 1  # as a row of a run without a label
+    session.most_waiting = 1
+    assert ([*session.waiting], session.dropped) == ([2], 2)
 
 
 def test_a_saved_session_has_the_same_future(plain, tmp_path):
