@@ -36,18 +36,20 @@ if TYPE_CHECKING:
     from jaxmkl.tables._cells import RefusedRows
     from jaxmkl.tables._columns import Columns, Fills
     from jaxmkl.tables._given import Refused
+    from jaxmkl.tables._learning import Asked
     from jaxmkl.tables._rows import Chunk, Readable, Table, readable
-    from jaxmkl.tables.session import Asked, Session
+    from jaxmkl.tables.session import Session
     from jaxmkl.tables.source import open_table
 
 _LATE = {
+    "Asked": "_learning",
     "Columns": "_columns",
     "Fills": "_columns",
     "Refused": "_given",
     "RefusedRows": "_cells",
+    "Session": "session",
     "open_table": "source",
 }
-_LATE |= dict.fromkeys(("Asked", "Session"), "session")
 _LATE |= dict.fromkeys(("Chunk", "Readable", "Table", "readable"), "_rows")
 __all__ = [
     "LONGEST_LINE",

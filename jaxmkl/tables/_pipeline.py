@@ -23,8 +23,8 @@ from jaxmkl.tables._words import needs_polars
 
 if TYPE_CHECKING:
     from jaxmkl.tables._columns import Columns, Fills
+    from jaxmkl.tables._learning import Learning
     from jaxmkl.tables._rows import Chunk, Table
-    from jaxmkl.tables.session import Session
 
 FORMAT = 2  #: number of the format of a pipeline's file
 AT_ONCE = 1024  # rows that are predicted together
@@ -268,10 +268,10 @@ class Pipeline:
     # the rows in use
 
     @functools.cached_property
-    def _session(self) -> "Session":
+    def _session(self) -> "Learning":
         with needs_polars():
-            from jaxmkl.tables.session import Session
-        return Session(self)
+            from jaxmkl.tables._learning import Learning
+        return Learning(self)
 
     def _after(self, result: Any) -> Any:
         """Take over the state of the session, and return the result of its method."""
@@ -339,15 +339,11 @@ def save_pipeline(path: str | os.PathLike[str], pipeline: Pipeline) -> None:
     Raises:
       ValueError: as :func:`jaxmkl.save`.
     """
-    _save(path, pipeline, vars(pipeline).get("_session"))
-
-
-def _save(path: str | os.PathLike[str], pipeline: Pipeline, session: "Session | None") -> None:
     extra = {"model": FORMAT, "columns": pipeline.columns.to_json()}
     extra |= {"seen": pipeline.seen._asdict(), "fills": np.array(pipeline.fills).tolist()}
     extra |= {"rows": pipeline.rows, "source": pipeline.source, "jaxmkl": pipeline.version}
     arrays: dict[str, np.ndarray] = {}
-    if session is not None:
+    if (session := vars(pipeline).get("_session")) is not None:
         extra["session"], arrays = session.to_arrays()
     save_beside(path, pipeline.learner, pipeline.state, extra, more=arrays)
 

@@ -45,7 +45,8 @@ class Events:
             self.number = int(first.get("snapshot", 0))  #: of events
             self.next_id = int(first.get("next", 0))  #: the next id that the server gives
             self.session = load(self._snapshot(self.number)) if self.number else begin()
-            self.waiting = dict.fromkeys(self.session.waiting)  #: ids of rows without a label
+            self.most = self.session.most_waiting  #: rows without a label
+            self.unlabelled = dict.fromkeys(self.session.unlabelled)  #: their ids, oldest first
             self._sweep()
         except BaseException:
             self._journal.__exit__()
@@ -59,7 +60,6 @@ class Events:
             except ValueError as error:
                 text = f"cannot have happened: {error}; {ADVICE}"
                 raise self._journal.refusal(number, text) from None
-            self.accept(event)
             self.settle(event, result)
             seen(event, result)
         self.number += len(self._journal.events)
@@ -73,24 +73,20 @@ class Events:
         self.number += len(events)
         if self._tail is None:
             self._journal.events.clear()
-        for event in events:
-            self.accept(event)
 
-    def accept(self, event: Event) -> None:
-        """Note which rows wait after an event."""
+    def settle(self, event: Event, result: Any) -> None:
+        """Note which rows the session has without labels after an event, by its own rule."""
         if "ids" in event:
-            self.waiting.update(dict.fromkeys(event["ids"]))
+            answers = zip(event["ids"], result, strict=True)
+            fresh = [own for own, asked in answers if not isinstance(asked, Exception)]
+            self.unlabelled.update(dict.fromkeys(fresh))
             given = [own for own in event["ids"] if isinstance(own, int)]
             self.next_id = max([self.next_id, *(own + 1 for own in given)])
         for own in [own for own, _ in event.get("labels", ())] or [event.get("forget")]:
-            self.waiting.pop(own, None)
-
-    def settle(self, event: Event, result: Any) -> None:
-        """Note that rows that were refused do not wait."""
-        if "ids" in event:
-            for own, asked in zip(event["ids"], result, strict=True):
-                if isinstance(asked, Exception):
-                    self.waiting.pop(own, None)
+            self.unlabelled.pop(own, None)
+        self.most = event.get("waiting", self.most)
+        while len(self.unlabelled) > self.most:
+            del self.unlabelled[next(iter(self.unlabelled))]
 
     # snapshots
 

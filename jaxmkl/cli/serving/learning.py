@@ -35,7 +35,8 @@ def apply(session: Any, event: Event) -> Any:
     """Call the session as an event says, and return its result, or its refusal.
 
     The events are ``{"ids", "rows"}``, ``{"labels"}`` with pairs of an id and a label,
-    ``{"row", "label"}`` and ``{"forget"}``. The first two have a result for each row or pair.
+    ``{"row", "label"}``, ``{"forget"}`` and ``{"waiting"}``, how many rows may. The first two have a
+    result for each row or pair.
     """
     try:
         match event:
@@ -47,9 +48,12 @@ def apply(session: Any, event: Event) -> Any:
                 return session.learn_row(row, label)
             case {"forget": own}:
                 return session.forget(own)
+            case {"waiting": most}:
+                session.most_waiting = most
+                return None
     except REFUSALS as error:
         return error
-    raise ValueError(f"{', '.join(map(repr, event))} is not a row, a label or a row to forget")
+    raise ValueError(f"{', '.join(map(repr, event))} is not a row, a label, a row to forget or a number")
 
 
 def _asked(session: Any, ids: Sequence, rows: Sequence) -> list[Any]:
@@ -83,6 +87,7 @@ class Learning:
         self._thread = ThreadPoolExecutor(1, "learning")
         self._room = threading.BoundedSemaphore(WAITING)
         self.finished = session.pipeline  #: the pipeline of the latest finished state
+        self.label = session.label  #: reads a label, which no event changes
         self._failure: BaseException | None = None
         self.begun: float | None = None  #: the time at which the present event began
 
@@ -92,6 +97,11 @@ class Learning:
         applied = self._thread.submit(self.here, events)
         applied.add_done_callback(lambda _: self._room.release())
         return applied
+
+    @property
+    def dropped(self) -> int:
+        """Rows that were forgotten because too many had no label."""
+        return self._session.dropped
 
     def save(self, path: Any) -> Future:
         """Save the session as it is after all events so far."""

@@ -32,11 +32,11 @@ class Metrics:
     """Counts since the start of the process; the learning thread judges, the server counts."""
 
     def __init__(self, has_classes: bool) -> None:
-        self.rows = self.labels = self.dropped = self.judged = self.inside = self.bounded = 0
+        self.rows = self.labels = self.judged = self.inside = self.bounded = 0
         self.refused = collections.Counter[str]()
         self.seconds = collections.deque[float](maxlen=TIMES)
         self._has_classes = has_classes
-        self._said = dict[Any, tuple[Any, Any]]()  # answers to rows that wait
+        self._said = dict[Any, tuple[Any, Any]]()  # answers to rows without labels
         self._errors = dict.fromkeys(("learner", "mean or majority", "last label"), 0.0)
         self._now = self._weight = 0.0
         self._counts = collections.Counter[Any]()
@@ -90,7 +90,6 @@ class Metrics:
         return {
             "rows": self.rows,
             "labels": self.labels,
-            "dropped": self.dropped,
             "judged": self.judged,
             "refused": dict(self.refused),
             "error": errors,

@@ -8,6 +8,7 @@ the group is refused, and none of it is learned.
 
 import collections
 import contextlib
+import itertools
 import json
 import queue
 import secrets
@@ -45,9 +46,8 @@ class Server:
       events: the session and its journal, which is replayed.
       metrics: the counts and errors.
       another: makes a session that begins where a pipeline ends, to be thrown away.
-      label_of: reads a label as the session does, or raises a ``ValueError``.
       figures: further figures of a pipeline.
-      most: the rows that may wait for a label; beyond, the oldest one is forgotten.
+      most: the rows that may have no label; beyond, the oldest one is forgotten. None: as before.
     """
 
     def __init__(
@@ -55,15 +55,18 @@ class Server:
         events: Events,
         metrics: Metrics,
         another: Callable[[Any], Any],
-        label_of: Callable[[Any], Any],
         figures: Callable[[Any], dict[str, float]] = lambda _: {},
-        most: int = 10_000,
+        most: int | None = None,
     ) -> None:
         events.replay(metrics.see)
-        self._events, self._metrics, self._most = events, metrics, most
-        self._another, self._label_of, self._more = another, label_of, figures
+        self._events, self._metrics = events, metrics
+        self._another, self._more = another, figures
         self._learning = Learning(events.session, metrics.see)
-        self._applied: Future = self._learning.put(())
+        bounds = [] if most in (None, events.most) else [{"waiting": most}]
+        events.append(*bounds)
+        self._applied: Future = self._learning.put(bounds)
+        for event in bounds:
+            events.settle(event, None)
         self._saving: Future | None = None
         self._jobs = queue.SimpleQueue[Job | None]()
         self.failure: BaseException | None = None  #: the error that ended the thread
@@ -133,7 +136,7 @@ class Server:
             yield jobs
 
     def _answered(self, jobs: Sequence[Job]) -> None:
-        group = _Group(self._events, self._label_of, self._most)
+        group = _Group(self._events, self._learning.label)
         read_as = [[group.take(line) for line in job.lines] for job in jobs]
         try:
             self._events.append(*group.events)
@@ -142,7 +145,6 @@ class Server:
             refusal = OSError(text)
             results = [[refusal] * len(event.get("ids", ())) or refusal for event in group.events]
         else:
-            self._metrics.dropped += group.dropped
             results = self._results(group.events)
         for job, those in zip(jobs, read_as, strict=True):
             answers = [self._said(one, results) for one in those]
@@ -155,11 +157,12 @@ class Server:
         of_rows = [at for at, event in enumerate(events, 1) if "rows" in event or "row" in event]
         number = max(of_rows, default=0)
         results = self._awaited(events[:number]) if number else []
-        for event, result in zip(events, results, strict=False):
-            self._events.settle(event, result)
         if later := events[number:]:
             self._applied = self._learning.put(later)
-        return results + [None] * len(later)
+        results += [None] * len(later)
+        for event, result in zip(events, results, strict=True):
+            self._events.settle(event, result)
+        return results
 
     def _awaited(self, events: Sequence[Event]) -> list[Any]:
         """The results of events in their turn, or if it does not come soon, without effect."""
@@ -206,7 +209,8 @@ class Server:
         """All figures by their names."""
         begun = self._learning.begun
         more = {
-            "waiting": len(self._events.waiting),
+            "waiting": len(self._events.unlabelled),
+            "dropped": self._learning.dropped,
             "behind": 0.0 if begun is None else time.monotonic() - begun,
         }
         return self._metrics.figures(**more, **self._more(self._learning.finished))
@@ -280,14 +284,12 @@ class _Taken(NamedTuple):
 class _Group:
     """The events of some lines; nothing has happened yet."""
 
-    def __init__(self, events: Events, label_of: Callable, most: int) -> None:
+    def __init__(self, events: Events, label_of: Callable) -> None:
         self.events = list[Event]()
-        self.dropped = 0
-        self._waiting, self._label_of, self._most = events.waiting, label_of, most
+        self._before, self._label_of, self._most = events.unlabelled, label_of, events.most
         self._next = events.next_id
-        self._changed = dict[Any, bool]()  # whether rows wait then, if not as before
-        self._number = len(events.waiting)
-        self._oldest = iter(events.waiting)
+        self._changed = dict[Any, bool]()  # whether rows are without labels, if not as before
+        self._number = len(events.unlabelled)
 
     def take(self, line: bytes) -> "_Taken | _Refusal":
         """Add the event of a line."""
@@ -329,7 +331,8 @@ class _Group:
         self._next = max([self._next, *(own + 1 for own in ids if isinstance(own, int))])
         self._number += len(ids)
         places = self._merged(ids=ids, rows=request.rows)
-        self._forget()
+        if self._number > self._most:
+            self._drop()
         return _Taken(request._replace(ids=tuple(ids)), *places)
 
     def _merged(self, **parts: Sequence) -> tuple[int, int]:
@@ -344,18 +347,16 @@ class _Group:
         return len(self.events) - 1, first
 
     def _waits(self, own: Any) -> bool:
-        return self._changed.get(own, own in self._waiting)
+        return self._changed.get(own, own in self._before)
 
     def _given(self, number: int) -> list[int]:
         return [*range(self._next, self._next + number)]
 
-    def _forget(self) -> None:
-        """Forget the oldest rows where too many wait."""
-        while self._number > self._most:
-            own = next((own for own in self._oldest if self._waits(own)), None)
-            if own is None:  # all are of this group
+    def _drop(self) -> None:
+        """Take no labels of the oldest rows, which the session will drop."""
+        for own in itertools.chain(self._before, [*self._changed]):
+            if self._number <= self._most:
                 return
-            self.events.append({"forget": own})
-            self._changed[own] = False
-            self._number -= 1
-            self.dropped += 1
+            if self._waits(own):
+                self._changed[own] = False
+                self._number -= 1
