@@ -53,14 +53,11 @@ import resource
 import sys
 import threading
 from argparse import Namespace
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
-import numpy as np
 
-from jaxmkl._checks import input_bound, shown
 from jaxmkl._renewals import renewals_of
 from jaxmkl.cli import options, show
 from jaxmkl.cli.interrupts import Interrupts
@@ -74,14 +71,12 @@ from jaxmkl.command_line import setting
 from jaxmkl.evaluate import UsageError, candidates
 from jaxmkl.tables import Pipeline
 
-if TYPE_CHECKING:
-    from jaxmkl.tables import Columns
-
 OWN = ("target", "task", "learner", "set", "drop", "as_")  # settled by a pipeline
 LEARNER = "expert_mkl"
 LOCAL = "127.0.0.1"
 SHORTEST = 16  # bytes of a token
 SWITCH = 2e-4  # seconds for which a thread may keep others from answering
+SIZES = 1, 8, 64  # of groups of rows, as they are padded
 FILES = 8192  # that may be open, for as many clients
 
 
@@ -98,8 +93,8 @@ def add_to(commands: Any) -> None:
     add("--host", metavar="ADDRESS", help=f"of the port (default: {LOCAL})")
     add("--token-file", type=Path, metavar="FILE", help="a token that HTTP asks for, of "
         f"{SHORTEST} bytes or more")  # fmt: skip
-    add("--waiting", type=options.count, default=10_000, metavar="N", help="rows that may wait "
-        "for a label; beyond, the oldest is forgotten (default: 10000)")  # fmt: skip
+    add("--waiting", type=options.count, metavar="N", help="rows that may have no label yet; "
+        "beyond, the oldest is forgotten (default: as before; at first 10000)")  # fmt: skip
     add("--task", choices=("regression", "classification"), help="with --like; default: as the "
         "target says")  # fmt: skip
     add("--learner", metavar="NAME", help=f"with --like; default: {LEARNER}")
@@ -173,8 +168,8 @@ def _begun(given: Namespace, journal: Path) -> Server:
     warm_up(Session(pipeline), pipeline)
     about: dict[str, Any] = {"model": model.hexdigest()}
     events = Events(journal, about, lambda: Session(pipeline), Session.load)
-    metrics, read = Metrics(bool(pipeline.classes)), label_reader(pipeline.columns)
-    return Server(events, metrics, Session, read, renewed, given.waiting)
+    metrics = Metrics(bool(pipeline.classes), events.most)
+    return Server(events, metrics, Session, renewed, given.waiting)
 
 
 def _anew(given: Namespace) -> Pipeline:
@@ -201,9 +196,9 @@ def warm_up(session: Any, pipeline: Pipeline) -> None:
     """Compile the programs of a session, which is thrown away; those of renewals in a thread."""
     row = dict.fromkeys(pipeline.columns.names)  # of missing cells
     label = pipeline.classes[0] if pipeline.classes else pipeline.seen.start
-    (asked,) = session.ask([row])
-    session.learn(asked.id, label)
-    session.ask([row])
+    for number in SIZES:
+        asked = session.ask([row] * number)
+        session.learn(asked[-1].id, label)
     if (renewals := renewals_of(pipeline.learner)) is not None:
         due = renewals.after(int(pipeline.state.round))
         threading.Thread(target=lambda: renewals.renewed(pipeline.state, due), daemon=True).start()
@@ -218,25 +213,6 @@ def renewed(pipeline: Pipeline) -> dict[str, float]:
     while (at := renewals.after(at)) <= end:
         number += 1
     return {"renewals": number}
-
-
-def label_reader(columns: "Columns") -> Callable[[Any], Any]:
-    """The function that reads a label as a class or a number, or raises a ``ValueError``."""
-    classes, bound = columns.classes, input_bound(np.float32)
-
-    def read(label: Any) -> Any:
-        whole = isinstance(label, float) and label.is_integer()
-        word = str(int(label)) if whole else str(label)
-        if classes and word in classes:
-            return word
-        if classes:
-            raise ValueError(f"{label!r} is not one of the classes {shown(classes, 20)}")
-        with contextlib.suppress(ValueError, OverflowError):
-            if abs(number := float(label)) <= bound:  # NaN fails
-                return number
-        raise ValueError(f"{label!r} is not a number that can be learned")
-
-    return read
 
 
 def _more_files() -> None:

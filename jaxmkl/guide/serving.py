@@ -96,9 +96,9 @@ so after a change of the columns begin anew, with ``--like`` a table that has th
 
 A label may come after hours, in any order and after other labels; its row waits with the inputs it
 had when it was asked for. If it never comes, say so by ``{"id": 0, "forget": true}``, so that the
-memory is free. Nobody has to: at most 10,000 rows wait (``--waiting``), and beyond, the oldest
-one is forgotten. A label that comes after that is refused as unknown; send it with its row, as
-``{"row": {...}, "label": "bush"}``, which waits for nothing.
+memory is free. Nobody has to: at most 10,000 rows have no label (``--waiting``), and beyond, the
+oldest one is forgotten. A label that comes after that is refused as unknown; send it with its row,
+as ``{"row": {...}, "label": "bush"}``, which waits for nothing.
 
 Labels that come only for some outcomes (a loan that was refused is never paid back) teach the
 learner that all others look like these. Ask for the label of a few rows at random whatever the

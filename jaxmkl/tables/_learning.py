@@ -103,7 +103,7 @@ class Learning:
 
     @property
     def unlabelled(self) -> KeysView[Id]:
-        """The ids of the rows without labels: those that wait or were skipped; the oldest first."""
+        """The ids of the rows without labels, which wait or were skipped; the oldest first."""
         return self._unlabelled.keys()
 
     @property

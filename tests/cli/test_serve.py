@@ -1,101 +1,65 @@
-"""Serving in process, by a session that needs no learner: order, journal, snapshots, faces."""
+"""Serving in process: order, journal, snapshots, faces."""
 
 import asyncio
 import errno
+import functools
 import itertools
 import json
 import os
 import random
 import threading
 import time
-from types import SimpleNamespace
-from typing import NamedTuple
 
+import jax
+import numpy as np
 import pytest
 
+import jaxmkl
+from jaxmkl import Gaussian
 from jaxmkl.cli import main
 from jaxmkl.cli.labelling.journal import Journal
-from jaxmkl.cli.serve import label_reader
+from jaxmkl.cli.serve import warm_up
 from jaxmkl.cli.serving import events as events_of
+from jaxmkl.cli.serving import server as server_room
 from jaxmkl.cli.serving.events import Events
 from jaxmkl.cli.serving.faces import Network, _free, serve_standard
 from jaxmkl.cli.serving.metrics import Metrics, prometheus
 from jaxmkl.cli.serving.requests import LONGEST, Lines
 from jaxmkl.cli.serving.server import Server
 from jaxmkl.evaluate import UsageError
+from jaxmkl.tables import Asked, Columns, Pipeline, Session, open_table
 
 
-class Said(NamedTuple):
-    id: object
-    prediction: float
-    wanted: bool
-    probabilities: object = None
-    interval: object = None
+@functools.cache
+def pipeline():
+    """A pipeline before its first row, of a table with the number x."""
+    rows = next(open_table({"x": [0.5, 1.7, 3.2], "y": [0.1, 0.4, 9.5]}).chunks(3))
+    columns, learner = (
+        Columns.decide(rows, target="y"),
+        jaxmkl.raker(Gaussian(1.0), num_features=2),
+    )
+    return Pipeline(learner, learner.init(jax.random.key(0), 1), columns, columns.init())
 
 
-class Session:
-    """Predicts a number on which the order of all events so far depends."""
-
-    slow = 0.0  # seconds of each label whose number is a power of two
-
-    def __init__(self, pipeline=(0.0, 0), waiting=()):
-        self.state, self.number = pipeline if isinstance(pipeline, tuple) else pipeline.state
-        self.waiting = dict(waiting)
-
-    @property
-    def pipeline(self):
-        return SimpleNamespace(state=(self.state, self.number))
-
-    def ask(self, rows, ids=None):
-        ids = [f"_{i}" for i in range(len(rows))] if ids is None else ids
-        if any(not isinstance(row["x"], int | float) for row in rows):
-            raise ValueError("column 'x': a number is wanted")
-        said = [Said(own, self.state + row["x"], True) for own, row in zip(ids, rows, strict=True)]
-        for own, row in zip(ids, rows, strict=True):
-            assert own not in self.waiting
-            self.waiting[own] = row["x"]
-            self.state = 0.999 * self.state + 1e-3
-        return said
-
-    def learn(self, own, label):
-        if own not in self.waiting:
-            raise ValueError(f"{own!r} does not wait")
-        self.learn_row({"x": self.waiting.pop(own)}, label)
-
-    def learn_row(self, row, label):
-        if isinstance(row["x"], str):
-            raise ValueError("column 'x': a number is wanted")
-        self.number += 1
-        if self.number & (self.number - 1) == 0:
-            time.sleep(self.slow)
-        self.state = 0.9 * self.state + 0.1 * (label - row["x"])
-
-    def forget(self, own):
-        del self.waiting[own]
-
-    def save(self, path):
-        content = [[self.state, self.number], [*self.waiting.items()]]
-        path.write_text(json.dumps(content))
-
-    @classmethod
-    def load(cls, path):
-        state, waiting = json.loads(path.read_text())
-        return cls(tuple(state), waiting)
+def learned(pipeline):
+    """All that was learned, which can be compared."""
+    leaves = [
+        jax.random.key_data(leaf)
+        if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        else leaf
+        for leaf in jax.tree.leaves(pipeline.state)
+    ]
+    return pipeline.seen, pipeline.rows, [np.asarray(leaf).tobytes() for leaf in leaves]
 
 
-def label_of(label):
-    if isinstance(label, str):
-        raise ValueError(f"{label!r} is not a number")
-    return float(label)
-
-
-def server_of(path, most=1000, about="a"):
-    events = Events(path / "j", {"model": about}, Session, Session.load)
-    return Server(events, Metrics(False), Session, label_of, most=most)
+def server_of(path, most=None, about="a"):
+    events = Events(path / "j", {"model": about}, lambda: Session(pipeline()), Session.load)
+    return Server(events, Metrics(False, events.most), Session, most=most)
 
 
 @pytest.fixture
-def server(tmp_path):
+def server(tmp_path, monkeypatch):
+    monkeypatch.setattr(server_room, "SLOW", 60.0)  # seconds: all answers come in their turn
     server = server_of(tmp_path)
     yield server
     server.close()
@@ -112,13 +76,18 @@ def row(x, **more):
 
 def test_each_line_has_an_answer_in_its_turn(server):
     assert said(server, row(1.0), row(2.0, id="mine"), {"id": 0, "label": 3.0}) == [
-        {"id": 0, "prediction": 1.0, "wanted": True},
-        {"id": "mine", "prediction": 2.0, "wanted": True},
+        {"id": 0, "prediction": 0.0, "wanted": True},
+        {"id": "mine", "prediction": 0.0, "wanted": True},
         {"id": 0, "learned": True},
     ]
+    session = Session(pipeline())
+    session.ask([{"x": 1.0}, {"x": 2.0}])
+    session.learn(0, 3.0)
     one, two = said(server, [{"x": 1}, {"x": "y"}, {"x": 2}], row(1, label=2))
     assert [answer["id"] for answer in one] == [1, 2, 3]
-    assert one[1] == {"id": 2, "error": "column 'x': a number is wanted"}
+    assert (one[1].keys(), one[1]["id"]) == ({"id", "error"}, 2)
+    assert "'y'" in one[1]["error"]
+    assert one[0]["prediction"] == session.ask({"x": 1})[0].prediction
     assert two == {"learned": True}
     assert said(server, {"id": "mine", "forget": True}) == [{"id": "mine", "forgotten": True}]
     assert said(server, {"rows": [{"x": 1}], "ids": ["mine"]})[0][0]["id"] == "mine"
@@ -142,48 +111,71 @@ def test_each_line_has_an_answer_in_its_turn(server):
         ({"rows": [{"x": 1}, {"x": 1}], "ids": [5, 5]}, "a row with the id 5 waits"),
         ({"id": 7, "label": 1.0}, "no row with the id 7 waits for a label"),
         ({"id": 7, "forget": True}, "no row with the id 7 waits for a label"),
-        ({"id": "before", "label": "tree"}, "'tree' is not a number"),
+        ({"id": "before", "label": "tree"}, "label must be a finite number; got 'tree'"),
         ({"id": "before", "label": None}, "a label must be text, a number or a boolean"),
     ],
 )  # fmt: skip
 def test_a_wrong_line_is_refused_and_changes_nothing(server, line, reason):
     said(server, row(1.0, id="before"))
-    state = server.figures()["waiting"], server._events.number, server._learning.finished.state
+    state = server.figures()["waiting"], server._events.number, server._learning.finished.rows
     (answer,) = said(server, line)
     assert reason in answer["error"]
     if isinstance(line, dict) and line.get("id") not in (None, True):
         assert answer["id"] == line["id"]
     assert state == (
-        server.figures()["waiting"], server._events.number, server._learning.finished.state
+        server.figures()["waiting"], server._events.number, server._learning.finished.rows
     )  # fmt: skip
 
 
-def test_an_odd_letter_or_number_of_json_harms_no_other_client(server, tmp_path):
-    lines = b'{"row": {"x": 1, "y": "\\ud800"}}', b'{"row": {"x": NaN}, "id": "n"}'
+def test_an_odd_letter_or_number_of_json_harms_no_other_client(server):
+    lines = b'{"row": {"x": 1, "z": "\\ud800"}}', b'{"row": {"x": NaN}, "id": "n"}'
+    said(server, row(1.0, label=2.0))
     one, two, three = said(server, *lines, row(2.0))
-    assert one["prediction"] == 1.0
-    assert two["prediction"] is None
-    assert three["prediction"] is not None
+    assert isinstance(one["prediction"] + two["prediction"] + three["prediction"], float)
+
+
+def test_the_oldest_rows_are_forgotten_before_their_labels_are_taken(tmp_path):
+    server = server_of(tmp_path, most=3)
+    *rows, gone, first = said(
+        server, *(row(float(i)) for i in range(5)), {"id": 1, "label": 1}, {"id": 2, "label": 1}
+    )
+    assert [answer["id"] for answer in rows] == [0, 1, 2, 3, 4]
+    assert "no row with the id 1 waits" in gone["error"]
+    assert first == {"id": 2, "learned": True}
+    assert [server.figures()[name] for name in ("waiting", "dropped", "labels")] == [2, 2, 1]
+    said(server, row(1.0), row(1.0, id="a"), row(1.0, id="b"))
+    server.close()
+    server = server_of(tmp_path)  # the number is kept
+    assert (server._events.most, [*server._events.unlabelled]) == (3, [5, "a", "b"])
+    said(server, [{"x": 1}, {"x": "no number"}])
+    assert [*server._events.unlabelled] == [*server._events.session.unlabelled] == ["a", "b", 6]
+    server.close()
+    server = server_of(tmp_path, most=1)
+    assert [*server._events.unlabelled] == [6]
+    server._applied.result()
+    assert [*server._events.session.unlabelled] == [6]
+    server.close()
 
 
 def played(path, seed, stops=()):
     """Ask and label some rows, late and shuffled, and start anew at some of them."""
-    server, rng = server_of(path, most=20), random.Random(seed)
+    server, rng = server_of(path, most=9), random.Random(seed)
     waiting = []
-    for i in range(200):
+    for i in range(60):
         if i in stops:  # as if it were killed: no snapshot is made, nothing is said
             server._jobs.put(None)
             server._thread.join()
             server._learning.close()
             server._events.close()
-            server = server_of(path, most=20)
+            server = server_of(path)
         (answer,) = said(server, row(rng.random()))
         waiting.append(answer["id"])
         if rng.random() < 0.8:
-            own = waiting.pop(rng.randrange(len(waiting)))
+            own = waiting.pop(rng.randrange(len(waiting)))  # some were forgotten
             said(server, {"id": own, "label": rng.random()})
-    state = server._learning.finished.state, [*server._events.waiting]
+    state = learned(server._learning.finished), [*server._events.unlabelled]
     server.close()
+    assert [*server._events.session.unlabelled] == state[1]
     return state
 
 
@@ -192,15 +184,15 @@ def test_a_killed_server_goes_on_with_the_same_state(tmp_path, monkeypatch):
     for folder in folders:
         folder.mkdir()
     whole = played(folders[0], 0)
-    assert played(folders[1], 0, stops=(1, 70, 71, 150)) == whole
+    assert played(folders[1], 0, stops=(1, 30, 31, 50)) == whole
     monkeypatch.setattr(events_of, "MOST", 2000)  # bytes: many snapshots
-    assert played(folders[2], 0, stops=(1, 70, 71, 150)) == whole
-    assert len(whole[1]) == 20  # older ones were forgotten
+    assert played(folders[2], 0, stops=(1, 30, 31, 50)) == whole
+    assert len(whole[1]) == 9  # older ones were forgotten
     (snapshot,) = folders[2].glob("j.*.npz")
     server = server_of(folders[2])
-    assert (server._learning.finished.state, [*server._events.waiting]) == whole
+    assert (learned(server._learning.finished), [*server._events.unlabelled]) == whole
     (answer,) = said(server, row(1.0))
-    assert answer["id"] == 200  # no id comes twice
+    assert answer["id"] == 60  # no id comes twice
     server.close()
     assert not snapshot.exists()
     with pytest.raises(ValueError, match="belongs to another pipeline"):
@@ -215,16 +207,16 @@ def test_a_snapshot_that_cannot_be_written_ends_nothing(tmp_path, monkeypatch, c
     server = server_of(tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr(Session, "save", fails)
-        for i in range(100):
+        for i in range(40):
             assert said(server, row(1.0))[0]["id"] == i
-        state = server._learning.finished.state
+        state = learned(server._learning.finished)
         with pytest.raises(OSError, match="No space left"):
             server.close()
     told = capsys.readouterr().err.splitlines()
     assert 1 <= len(told) < 20  # tried again only after as many bytes
     assert "a snapshot cannot be written" in told[0]
     server = server_of(tmp_path)
-    assert server._learning.finished.state == state
+    assert learned(server._learning.finished) == state
     server.close()
 
 
@@ -237,7 +229,7 @@ def test_two_servers_on_one_journal_are_refused(tmp_path):
 
 def test_what_the_journal_cannot_hold_is_not_learned(server, monkeypatch):
     said(server, row(1.0, id="a"))
-    state, size = server._learning.finished.state, server._events._journal.size
+    rows, size = server._learning.finished.rows, server._events._journal.size
     sync, full = os.fsync, [True]
 
     def fails(number):
@@ -249,7 +241,8 @@ def test_what_the_journal_cannot_hold_is_not_learned(server, monkeypatch):
     answers = said(server, row(2.0, id="b"), [{"x": 1}, {"x": 2}], {"id": "a", "label": 1.0})
     text = "the journal cannot be written, so nothing was learned: No space left on device"
     assert [a["error"] for a in (answers[0], *answers[1], answers[2])] == [text] * 4
-    assert (server._learning.finished.state, server._events._journal.size) == (state, size)
+    assert (server._learning.finished.rows, server._events._journal.size) == (rows, size)
+    assert [*server._events.unlabelled] == ["a"]
     full[0] = False
     assert said(server, row(2.0, id="b"), {"id": "a", "label": 1.0})[1] == {
         "id": "a", "learned": True
@@ -258,11 +251,19 @@ def test_what_the_journal_cannot_hold_is_not_learned(server, monkeypatch):
 
 
 def test_answers_do_not_wait_for_a_renewal(tmp_path, monkeypatch):
-    monkeypatch.setattr(Session, "slow", 0.7)
-    server = server_of(tmp_path)
-    said(server, *(row(float(i)) for i in range(8)))
+    warm_up(Session(pipeline()), pipeline())
+    server, learn = server_of(tmp_path), Session.learn
+
+    def learn_slowly(self, own, label):
+        if own in (0, 3):
+            time.sleep(0.7)
+        return learn(self, own, label)
+
+    monkeypatch.setattr(Session, "learn", learn_slowly)
+    said(server, *(row(float(i)) for i in range(5)), row(1, label=1))
+    said(server, {"id": 4, "label": 1.0})
     times = []
-    for i in range(8):  # labels 1, 2, 4 and 8 are slow ones
+    for i in range(4):
         for line in ({"id": i, "label": 1.0}, row(0.5), row(1, label="x"), row("x", label=1)):
             began = time.monotonic()
             (answer,) = said(server, line)
@@ -270,14 +271,15 @@ def test_answers_do_not_wait_for_a_renewal(tmp_path, monkeypatch):
             assert ("error" in answer) == ({"row", "label"} == line.keys())
     assert max(times) < 0.5
     server.close()
-    monkeypatch.setattr(Session, "slow", 0.0)
-    expected = Session()
-    expected.ask([{"x": float(i)} for i in range(8)], range(8))
-    for i in range(8):
+    monkeypatch.undo()
+    expected = Session(pipeline())
+    expected.ask([{"x": float(i)} for i in range(5)])
+    expected.learn_row({"x": 1}, 1)
+    for i in (4, 0, 1, 2, 3):
         expected.learn(i, 1.0)
-        expected.ask([{"x": 0.5}], [8 + i])
+    expected.ask([{"x": 0.5}] * 4)
     server = server_of(tmp_path)
-    assert server._learning.finished.state == expected.pipeline.state
+    assert learned(server._learning.finished) == learned(expected.pipeline)
     server.close()
 
 
@@ -305,10 +307,10 @@ def test_lines_are_cut_from_any_pieces():
 
 
 def test_errors_stand_beside_baselines():
-    metrics = Metrics(True)
+    metrics = Metrics(True, 3)
     labels = ["a", "a", "b", "a", "b", "b"]
     for i, label in enumerate(labels):
-        asked = Said(i, "b", True)
+        asked = Asked(i, "b", True)
         metrics.see({"ids": [i], "rows": [{}]}, [asked])
         metrics.see({"labels": [[i, label]]}, [None])
     figures = metrics.figures()
@@ -320,9 +322,9 @@ def test_errors_stand_beside_baselines():
     text = prometheus(figures)
     assert 'jaxmkl_error{of="last label"} 0.6' in text
     assert "jaxmkl_coverage NaN" in text
-    numbers = Metrics(False)
+    numbers = Metrics(False, 3)
     for i, label in enumerate([1.0, 3.0, 8.0]):
-        numbers.see({"ids": [i], "rows": [{}]}, [Said(i, 2.0, True, None, (0.0, 4.0))])
+        numbers.see({"ids": [i], "rows": [{}]}, [Asked(i, 2.0, True, None, (0.0, 4.0))])
         numbers.see({"labels": [[i, label]]}, [None])
     figures = numbers.figures()
     assert figures["error"] == {
@@ -405,7 +407,7 @@ def asked_by_http(port, method, path, body=None, token="0123456789abcdef", **mor
 def test_http(network):
     port = network[1]
     status, content = asked_by_http(port, "POST", "/ask", json.dumps(row(1.0), indent=1))
-    assert (status, json.loads(content)) == (200, {"id": 0, "prediction": 1.0, "wanted": True})
+    assert (status, json.loads(content)) == (200, {"id": 0, "prediction": 0.0, "wanted": True})
     for body, expected in (({"id": 0, "label": 2}, 200), ({"id": 0, "label": 2}, 400)):
         assert asked_by_http(port, "POST", "/learn", json.dumps(body))[0] == expected
     assert asked_by_http(port, "GET", "/health") == (200, '{"healthy": true}\n')
@@ -477,17 +479,3 @@ def test_a_command_that_cannot_be_met_is_refused(arguments, reason, tmp_path, mo
     assert main(["serve", *arguments]) == 2
     assert reason in capsys.readouterr().err
     assert {path.name for path in tmp_path.iterdir()} == {"token", "p"}
-
-
-def test_labels_are_read_as_in_a_table():
-    of_classes = label_reader(SimpleNamespace(classes=("1", "2", "tree")))
-    assert [of_classes(label) for label in (1, 1.0, "2", "tree")] == ["1", "1", "2", "tree"]
-    of_numbers = label_reader(SimpleNamespace(classes=()))
-    assert [of_numbers(label) for label in (1, "2.5", True)] == [1.0, 2.5, 1.0]
-    for read, labels in (
-        (of_classes, ("oak", 3, True)),
-        (of_numbers, ("x", "nan", 1e300, 10**400)),
-    ):
-        for label in labels:
-            with pytest.raises(ValueError, match=r"is not (one of the classes|a number)"):
-                read(label)

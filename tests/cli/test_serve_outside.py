@@ -21,9 +21,9 @@ from jaxmkl.tables import load_pipeline
 from tests.common.trees import assert_equal
 
 pytestmark = pytest.mark.slow
-COMMAND = [sys.executable, "-m", "tests.common.served", "serve"]
+COMMAND = [sys.executable, "-m", "jaxmkl", "serve"]
 SMALL = ["--learner", "raker", "--set", "num_features=3"]
-ROWS, CLIENTS = 750, 4
+ROWS, CLIENTS = 200, 3
 
 
 def truth(row):
@@ -107,8 +107,8 @@ def test_nothing_answered_is_lost_by_a_server_that_is_killed(begun, tmp_path):
     for client in clients:
         client.start()
     draws = random.Random(0)
-    for _ in range(4):
-        time.sleep(draws.uniform(0.5, 2.0))
+    for _ in range(2):
+        time.sleep(draws.uniform(0.2, 1.0))
         process.kill()
         process.wait()
         process = begun()

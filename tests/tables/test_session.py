@@ -217,6 +217,7 @@ def test_a_budget_counts_each_row_of_several():
     assert not session.learn(3, "moss")  # as in a run: it is seen, not learned
     assert_equal(session.pipeline.state, before.state)
     assert (sum(before.seen.counts), session.pipeline.seen.counts) == (0, (0.0, 1.0))
+    assert session.label("moss") == "moss"
     session.forget(2)
     with pytest.raises(Refused, match="no row with the id 2 waits"):
         session.learn(2, "moss")

@@ -35,8 +35,8 @@ def apply(session: Any, event: Event) -> Any:
     """Call the session as an event says, and return its result, or its refusal.
 
     The events are ``{"ids", "rows"}``, ``{"labels"}`` with pairs of an id and a label,
-    ``{"row", "label"}``, ``{"forget"}`` and ``{"waiting"}``, how many rows may. The first two have a
-    result for each row or pair.
+    ``{"row", "label"}``, ``{"forget"}`` and ``{"waiting"}``, how many rows may. The first two have
+    a result for each row or pair.
     """
     try:
         match event:
@@ -53,7 +53,7 @@ def apply(session: Any, event: Event) -> Any:
                 return None
     except REFUSALS as error:
         return error
-    raise ValueError(f"{', '.join(map(repr, event))} is not a row, a label, a row to forget or a number")
+    raise ValueError(f"{', '.join(map(repr, event))} is not an event")
 
 
 def _asked(session: Any, ids: Sequence, rows: Sequence) -> list[Any]:

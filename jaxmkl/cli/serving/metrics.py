@@ -29,13 +29,18 @@ HELP = {
 
 
 class Metrics:
-    """Counts since the start of the process; the learning thread judges, the server counts."""
+    """Counts since the start of the process; the learning thread judges, the server counts.
 
-    def __init__(self, has_classes: bool) -> None:
+    Args:
+      has_classes: whether labels are classes.
+      most: how many rows may have no label.
+    """
+
+    def __init__(self, has_classes: bool, most: int) -> None:
         self.rows = self.labels = self.judged = self.inside = self.bounded = 0
         self.refused = collections.Counter[str]()
         self.seconds = collections.deque[float](maxlen=TIMES)
-        self._has_classes = has_classes
+        self._has_classes, self._most = has_classes, most
         self._said = dict[Any, tuple[Any, Any]]()  # answers to rows without labels
         self._errors = dict.fromkeys(("learner", "mean or majority", "last label"), 0.0)
         self._now = self._weight = 0.0
@@ -55,7 +60,10 @@ class Metrics:
         elif "row" in event:
             self._learned(None, event["label"], result)
         else:
-            self._said.pop(event["forget"], None)
+            self._said.pop(event.get("forget"), None)
+            self._most = event.get("waiting", self._most)
+        while len(self._said) > self._most:
+            del self._said[next(iter(self._said))]
 
     def _learned(self, said: tuple[Any, Any] | None, label: Any, refusal: Any) -> None:
         if not isinstance(refusal, Exception):

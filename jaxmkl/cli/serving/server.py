@@ -8,7 +8,6 @@ the group is refused, and none of it is learned.
 
 import collections
 import contextlib
-import itertools
 import json
 import queue
 import secrets
@@ -290,6 +289,7 @@ class _Group:
         self._next = events.next_id
         self._changed = dict[Any, bool]()  # whether rows are without labels, if not as before
         self._number = len(events.unlabelled)
+        self._oldest = (own for own in events.unlabelled if own not in self._changed)
 
     def take(self, line: bytes) -> "_Taken | _Refusal":
         """Add the event of a line."""
@@ -327,7 +327,9 @@ class _Group:
         twice = [own for own, n in collections.Counter(ids).items() if n > 1 or self._waits(own)]
         if twice:
             raise Refused(f"a row with the id {twice[0]!r} waits for its label already")
-        self._changed.update(dict.fromkeys(ids, True))
+        for own in ids:
+            self._changed.pop(own, None)  # the latest is last
+            self._changed[own] = True
         self._next = max([self._next, *(own + 1 for own in ids if isinstance(own, int))])
         self._number += len(ids)
         places = self._merged(ids=ids, rows=request.rows)
@@ -354,9 +356,9 @@ class _Group:
 
     def _drop(self) -> None:
         """Take no labels of the oldest rows, which the session will drop."""
-        for own in itertools.chain(self._before, [*self._changed]):
-            if self._number <= self._most:
-                return
-            if self._waits(own):
-                self._changed[own] = False
-                self._number -= 1
+        while self._number > self._most:
+            own = next(self._oldest, None)
+            if own is None:  # all are of this group
+                own = next(own for own, waits in self._changed.items() if waits)
+            self._changed[own] = False
+            self._number -= 1
