@@ -251,7 +251,7 @@ class Learning:
         if not known or own not in self._unlabelled:
             why = "it was never asked for, or its label came before, or it was forgotten"
             raise Refused(f"no row with the id {own!r} waits for a label: {why}")
-        return self._unlabelled[own]
+        return self._unlabelled[own]  # type: ignore[index]
 
     def _settled(self, own: Id) -> None:
         """Wait no longer for a row, which counts unless it did when it was skipped."""

@@ -39,6 +39,7 @@ class Journal:
         self.path, self._option, is_new = path, option, not path.exists()
         self._checksum, self._has_checksums = 0, False  # of all lines so far; whether any has one
         self.events: list[dict[str, Any]] = []  #: all events; a long process may clear them
+        self.size = 0  #: the bytes of the file
         self._file = open(path, "a+b", buffering=0)  # noqa: SIM115 (closed by __exit__)
         try:
             if is_taken(self._file) is False:
@@ -55,7 +56,7 @@ class Journal:
 
     def _begin(self, about: dict[str, Any]) -> None:
         self._file.truncate(0)
-        self._checksum, self.events = 0, []
+        self._checksum, self.size, self.events = 0, 0, []
         self.first = {"journal": FORMAT, **about}
         self.append(self.first)
         self.events.clear()
@@ -72,7 +73,7 @@ class Journal:
         Args:
           about: what they belong to.
         """
-        before, kept = (self._file, self._checksum, self.first), self.events
+        before, kept = (self._file, self._checksum, self.first, self.size), self.events
         place = self.path.with_name(f"{self.path.name}.next")
         try:
             self._file = open(place, "a+b", buffering=0)  # noqa: SIM115
@@ -83,16 +84,11 @@ class Journal:
         except BaseException:
             if self._file is not before[0]:
                 self._file.close()
-            self._file, self._checksum, self.first = before
+            self._file, self._checksum, self.first, self.size = before
             self.events = kept
             raise
         before[0].close()
         self._name_is_kept()
-
-    @property
-    def size(self) -> int:
-        """The bytes of the file."""
-        return os.fstat(self._file.fileno()).st_size
 
     def refusal(self, number: int, reason: str) -> ValueError:
         """Return the error that names the file, the number of a line and the reason."""
@@ -102,10 +98,11 @@ class Journal:
         self._file.seek(0)
         content = self._file.read()
         *lines, rest = content.split(b"\n")
+        self.size = len(content) - len(rest)
         if rest:
             if not content.startswith(b'{"journal":'[: len(content)]):
                 raise self.refusal(1, "is not a journal of labels; move it away")
-            self._file.truncate(len(content) - len(rest))
+            self._file.truncate(self.size)
             os.fsync(self._file.fileno())
         return [self._event(number, line) for number, line in enumerate(lines, 1)]
 
@@ -148,12 +145,13 @@ class Journal:
         Raises:
           OSError: they could not be written; the journal is as it was before.
         """
-        before, checksum, lines = self.size, self._checksum, list[bytes]()
+        checksum, lines = self._checksum, list[bytes]()
         for event in events:
             body = json.dumps(event, ensure_ascii=False).encode("utf-8", "surrogatepass")
             self._checksum = zlib.crc32(body, self._checksum)
             lines.append(body[:-1] + b', "crc": "%08x"}\n' % self._checksum)
         left = memoryview(b"".join(lines))
+        after = self.size + len(left)
         try:
             with named(self.path):
                 while left:  # one write may take only a part
@@ -162,10 +160,11 @@ class Journal:
         except BaseException:
             self._checksum = checksum
             try:
-                self._file.truncate(before)
+                self._file.truncate(self.size)
             except OSError:
                 self._file.close()  # nothing may follow half a line
             raise
+        self.size = after
         self.events += events
 
     def __enter__(self) -> "Journal":
