@@ -147,8 +147,9 @@ class Pipeline:
         try:
             missing, _ = self.differences(table.names)
             if missing:
-                first = "" if table.named_by is None else f" of the first {table.named_by:,} rows"
-                text = f"not among the columns{first}, and counted as missing cells"
+                rows = "row" if table.named_by == 1 else f"{table.named_by or 0:,} rows"
+                of = "" if table.named_by is None else f" of the first {rows}"
+                text = f"not among the columns{of}, and counted as missing cells"
                 warn_outside(f"{text}: {shown(missing, 20)}", UserWarning)
             unseen = np.zeros(len(self.columns.kinds), int)
             # rows of another table are not the next of the stream
