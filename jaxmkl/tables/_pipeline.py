@@ -198,7 +198,9 @@ class Pipeline:
             raise ValueError(f"predict_proba: learner must be {wanted}; got {self.learner!r}")
         if values.ndim == 1:
             values = np.stack([np.zeros_like(values), values], axis=1)
-        return np.asarray(jax.nn.softmax(values, axis=1))
+        from scipy.special import softmax  # that of JAX would compile for each number of rows
+
+        return softmax(values, axis=1)
 
     def intervals(
         self, said: Prediction, coverage: float = COVERAGE
