@@ -57,7 +57,8 @@ def add_to(commands: Any) -> None:
     add = parser.add_argument
     add("file", metavar="FILE", help="CSV, NDJSON, Parquet, Arrow, LIBSVM, ARFF or npz; - is "
         "standard input, whose rows are learned as they come once --first of them have decided on "
-        "the columns (of LIBSVM 8,192; --from needs none); .gz, .zst, .bz2 and .xz are decompressed")  # fmt: skip
+        "the columns (of LIBSVM 8,192; --from needs none); .gz, .zst, .bz2 and .xz are "
+        "decompressed")  # fmt: skip
     add("--task", choices=("regression", "classification"), help="default: as the target says")
     add("--learner", type=options.names, metavar="A,B", help="default: raker,amkl_aks,expert_mkl")
     add("--set", type=setting, action="append", default=[], metavar="NAME=VALUE",

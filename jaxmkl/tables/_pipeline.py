@@ -147,8 +147,8 @@ class Pipeline:
         try:
             missing, _ = self.differences(table.names)
             if missing:
-                rows = "row" if table.named_by == 1 else f"{table.named_by or 0:,} rows"
-                of = "" if table.named_by is None else f" of the first {rows}"
+                first = "row" if table.named_by == 1 else f"{table.named_by or 0:,} rows"
+                of = "" if table.named_by is None else f" of the first {first}"
                 text = f"not among the columns{of}, and counted as missing cells"
                 warn_outside(f"{text}: {shown(missing, 20)}", UserWarning)
             unseen = np.zeros(len(self.columns.kinds), int)

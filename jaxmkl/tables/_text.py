@@ -211,8 +211,8 @@ class CSV(TextTable):
     def __init__(self, file: Bytes, reading: Reading | None = None) -> None:
         super().__init__(file, reading)
         name, given = file.name, self.reading
-        separator, header = self._known_header()
-        first = self.lines.first(header)
+        separator, number = self._known_header()
+        first = self.lines.first(number)
         if why := not_text(file, 1, first[0]):
             raise ValueError(why)
         self.separator = separator or _header.separator_of(first, SEPARATORS)

@@ -139,7 +139,8 @@ def test_figures_are_those_of_the_file(way, plants, piped, compiled, tmp_path):
         assert each.keys() == wanted.keys()
         np.testing.assert_allclose([each[key] for key in wanted], [*wanted.values()], rtol=1e-12)
         assert text == said
-        assert other.columns == model.columns and other.rows == model.rows == ROWS
+        assert other.columns == model.columns
+        assert other.rows == model.rows == ROWS
         leaves = zip(jax.tree.leaves(model.state), jax.tree.leaves(other.state), strict=True)
         for one, same in leaves:
             if not jax.dtypes.issubdtype(one.dtype, jax.dtypes.prng_key):
