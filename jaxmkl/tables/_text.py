@@ -99,6 +99,8 @@ class Lines(Iterator[str]):
             except ValueError as error:
                 self._error, self._is_over = error, True
             return
+        if len(read) == PIECE:  # the writer had to wait
+            self._patience = PATIENCE
         self._is_over, found = not read, self._held + read
         # a line that ends with \r may go on with \n
         self._held = b"\r" if read and found.endswith(b"\r") else b""
