@@ -226,6 +226,14 @@ def _is_series(source: object) -> bool:
     )
 
 
+def of_rows(rows: Sequence[Any]) -> pl.DataFrame:
+    """A table of rows by name; a ``ValueError`` where polars has no such cells."""
+    try:
+        return _of_rows([_row_of(row) for row in rows])
+    except (TypeError, pl.exceptions.PolarsError) as error:
+        raise ValueError(str(error).partition("\n")[0]) from None
+
+
 def _of_rows(rows: Sequence[Any]) -> pl.DataFrame:
     names = dict.fromkeys(name for row in rows for name in row)
     cells = ((name, [_known(row.get(name)) for row in rows]) for name in names)
