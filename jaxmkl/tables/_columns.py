@@ -155,12 +155,6 @@ class Columns:
         """The names of the columns that are not left out."""
         return tuple(kind.name for kind in self.kinds if kind.features)
 
-    @property
-    def missing_cells(self) -> tuple[list[str], list[float]]:
-        """Words, in small letters, and numbers that stand for missing cells."""
-        numbers = (number for word in self.missing if (number := number_in(word)) is not None)
-        return sorted(MISSING | {word.lower() for word in self.missing}), [*numbers]
-
     @cached_property
     def missing_cells(self) -> tuple[list[str], list[float]]:
         """Words, in small letters, and numbers that stand for missing cells."""
