@@ -49,7 +49,7 @@
 - A first line of CSV that is a row or a title is refused, unless ``--names``, ``--header`` or
   ``--no-header`` say what it is; so are Vowpal Wabbit, and columns of both 999 and 1,234, which
   were text. ``--missing`` names words for gaps; ``--longest-line`` lets longer lines in.
-- ``jaxmkl serve`` answers rows and learns labels over lines, a socket or HTTP, and what it answered
+- ``jaxmkl serve`` answers rows and learns labels over lines, a socket or HTTP; what it answered
   survives a kill (:mod:`jaxmkl.guide.serving`).
 - ``jaxmkl export`` writes a pipeline for NumPy alone, or for StableHLO (:mod:`jaxmkl.export`).
 - A pipeline learns: ``pipeline.ask(row)``, ``learn(id, label)`` in any order, ``save(path)``.
