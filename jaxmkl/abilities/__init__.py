@@ -15,6 +15,7 @@ does nothing, or asks the parts inside, which a composite names once (:func:`ins
     merging      merged                                               shards become one
     exporting    exported  Operation  operation  on_fourier           without JAX
     importance   importances                                          of the inputs
+    mixing       shares  Shares                                       of memories and stacks
     judging      advance_unjudged  judge                              losses of a block at once
     counting     diverged_unless                                      rounds that went wrong
     chance       noise                                                of aggregates that draw
@@ -45,6 +46,7 @@ from jaxmkl.abilities.importance import importances
 from jaxmkl.abilities.judging import advance_unjudged, judge
 from jaxmkl.abilities.lateness import awaiting, context, out_of_order, receiving, with_context
 from jaxmkl.abilities.merging import merged
+from jaxmkl.abilities.mixing import Shares, shares
 from jaxmkl.abilities.renewing import gradients, renewed, renews
 from jaxmkl.abilities.sizes import reach, squared_norms, warn_of_steps
 from jaxmkl.abilities.voting import signs
@@ -53,6 +55,7 @@ from jaxmkl.abilities.walk import Inside, can, changed, inside
 __all__ = [
     "Inside",
     "Operation",
+    "Shares",
     "advance_unjudged",
     "awaiting",
     "can",
@@ -76,6 +79,7 @@ __all__ = [
     "receiving",
     "renewed",
     "renews",
+    "shares",
     "signs",
     "squared_norms",
     "support_counts",

@@ -31,6 +31,7 @@ from jaxmkl.evaluate.candidates import (
     pausing,
     predicts_densities,
     predicts_log_odds,
+    shares,
 )
 from jaxmkl.evaluate.densities import Densities
 from jaxmkl.evaluate.memory import held_bytes, state_bytes
@@ -92,6 +93,7 @@ __all__ = [
     "row",
     "rows",
     "settings",
+    "shares",
     "size",
     "spread",
     "state_bytes",

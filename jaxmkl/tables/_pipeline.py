@@ -158,8 +158,9 @@ class Pipeline:
         try:
             missing, _ = self.differences(table.names)
             if missing:
-                first = "" if table.named_by is None else f" of the first {table.named_by:,} rows"
-                text = f"not among the columns{first}, and counted as missing cells"
+                first = "row" if table.named_by == 1 else f"{table.named_by or 0:,} rows"
+                of = "" if table.named_by is None else f" of the first {first}"
+                text = f"not among the columns{of}, and counted as missing cells"
                 warn_outside(f"{text}: {shown(missing, 20)}", UserWarning)
             unseen = np.zeros(len(self.columns.kinds), int)
             # rows of another table are not the next of the stream
@@ -208,7 +209,9 @@ class Pipeline:
             raise ValueError(f"predict_proba: learner must be {wanted}; got {self.learner!r}")
         if values.ndim == 1:
             values = np.stack([np.zeros_like(values), values], axis=1)
-        return np.asarray(jax.nn.softmax(values, axis=1))
+        from scipy.special import softmax  # that of JAX would compile for each number of rows
+
+        return softmax(values, axis=1)
 
     def intervals(
         self, said: Prediction, coverage: float = COVERAGE
