@@ -14,8 +14,8 @@ QUANTILES = 0.5, 0.9, 0.99
 HELP = {
     "rows": "rows answered",
     "labels": "labels learned",
-    "waiting": "rows that wait for a label",
-    "dropped": "rows forgotten because too many waited",
+    "waiting": "rows without a label",
+    "dropped": "rows forgotten because too many had no label",
     "refused": "requests refused, by reason",
     "judged": "labels of rows that were predicted before",
     "error": "mean squared error, or share of mistakes, of predictions before their labels",
@@ -121,7 +121,7 @@ def prometheus(figures: dict[str, Any]) -> str:
     """Return figures in Prometheus' text form.
 
     >>> print(prometheus({"waiting": 3, "refused": {"label": 1}}), end="")
-    # HELP jaxmkl_waiting rows that wait for a label
+    # HELP jaxmkl_waiting rows without a label
     # TYPE jaxmkl_waiting gauge
     jaxmkl_waiting 3
     # HELP jaxmkl_refused_total requests refused, by reason

@@ -4,14 +4,12 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from jaxmkl.tables import Refused
+
 LONGEST = 2**20  # bytes of a line or a body
 SHOWN = 100  # characters of a line that are quoted
 CELLS = str | int | float | None  # of JSON; booleans are numbers here
 FORMS = '{"row": {...}}, {"id": ..., "label": ...}, {"id": ..., "forget": true} or a list of rows'
-
-
-class Refused(ValueError):
-    """A request cannot be met; the message is the reason."""
 
 
 class Request(NamedTuple):
@@ -68,7 +66,7 @@ def id_in(line: bytes) -> object:
     try:
         given: Any = json.loads(line) if len(line) <= LONGEST else None
         return _id(given["id"])
-    except (ValueError, RecursionError, TypeError, KeyError, Refused):
+    except (ValueError, RecursionError, TypeError, KeyError):
         return None
 
 

@@ -21,8 +21,9 @@ from jaxmkl.cli import show
 from jaxmkl.cli.serving.events import Events
 from jaxmkl.cli.serving.learning import Event, Learning, apply
 from jaxmkl.cli.serving.metrics import Metrics
-from jaxmkl.cli.serving.requests import Refused, Request, id_in, read
+from jaxmkl.cli.serving.requests import Request, id_in, read
 from jaxmkl.evaluate import plain
+from jaxmkl.tables import Refused
 
 GROUP = 1000  # lines that are answered together, at most, where several clients send some
 SLOW = 0.02  # seconds for which answers wait for labels before them
@@ -323,7 +324,7 @@ class _Group:
         return _Taken(request, len(self.events) - 1, 0)
 
     def _asked(self, request: Request) -> _Taken:
-        ids = request.ids or self._given(len(request.rows))
+        ids = request.ids or range(self._next, self._next + len(request.rows))
         twice = [own for own, n in collections.Counter(ids).items() if n > 1 or self._waits(own)]
         if twice:
             raise Refused(f"a row with the id {twice[0]!r} waits for its label already")
@@ -350,9 +351,6 @@ class _Group:
 
     def _waits(self, own: Any) -> bool:
         return self._changed.get(own, own in self._before)
-
-    def _given(self, number: int) -> list[int]:
-        return [*range(self._next, self._next + number)]
 
     def _drop(self) -> None:
         """Take no labels of the oldest rows, which the session will drop."""
