@@ -23,7 +23,7 @@ from tests.common.trees import assert_equal
 pytestmark = pytest.mark.slow
 COMMAND = [sys.executable, "-m", "jaxmkl", "serve"]
 SMALL = ["--learner", "raker", "--set", "num_features=3"]
-ROWS, CLIENTS = 200, 3
+ROWS, CLIENTS = 120, 3
 
 
 def truth(row):
