@@ -24,6 +24,7 @@ class Journal:
     format 1 is continued, and the lines that are added have checksums.
 
     An incomplete line is removed: its writer was killed before it acknowledged the event.
+
     Args:
       path: the file; it is created if it does not exist.
       about: what the events belong to, a flat JSON object. A journal about something else is
