@@ -12,7 +12,8 @@ with a pipeline that ``jaxmkl run`` or ``ask`` saved, or with the columns of a t
 
 A row that lacks a column, or has an empty cell, is predicted as such a row of a table is.
 ``wanted`` says whether the learner's query asks for the label; a label that it did not ask for is
-taken, but not learned. ``jaxmkl serve --help`` lists all lines, and what the same requests are by HTTP:
+taken, but not learned. ``jaxmkl serve --help`` lists all lines, and what the same requests are by
+HTTP:
 
     jaxmkl serve plants.npz --port 8080
     curl -d '{"row": {"height": 2.5, "colour": "red"}}' localhost:8080/ask
