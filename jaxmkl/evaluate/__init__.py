@@ -33,6 +33,7 @@ from jaxmkl.evaluate.candidates import (
     predicts_log_odds,
 )
 from jaxmkl.evaluate.densities import Densities
+from jaxmkl.evaluate.effects import Effect, by_column, effect, recalls
 from jaxmkl.evaluate.memory import held_bytes, state_bytes
 from jaxmkl.evaluate.rows import (
     LOW_IS_BETTER,
@@ -61,11 +62,13 @@ __all__ = [
     "Curve",
     "Densities",
     "DensityScores",
+    "Effect",
     "Row",
     "Score",
     "Seen",
     "UsageError",
     "arguments_for",
+    "by_column",
     "candidate",
     "candidates",
     "central_intervals",
@@ -73,6 +76,7 @@ __all__ = [
     "classes_of",
     "decimals",
     "density_scores",
+    "effect",
     "figure",
     "first_of",
     "held_bytes",
@@ -89,6 +93,7 @@ __all__ = [
     "predicts_densities",
     "predicts_log_odds",
     "printable",
+    "recalls",
     "row",
     "rows",
     "settings",
