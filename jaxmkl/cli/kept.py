@@ -20,7 +20,7 @@ from jaxmkl.evaluate import UsageError
 from jaxmkl.streaming.checkpoints import LastTwo
 from jaxmkl.tables import Columns
 
-FORMAT = "jaxmkl run 5"
+FORMAT = "jaxmkl run 6"
 EVERY = {"minutes": 5.0}
 # options that may change when a run continues
 OTHERS = *options.OF_THE_LINE, "checkpoint", "every", "save", "json", "report", "bad_rows"

@@ -102,6 +102,7 @@ class Runner:
         return (late.learner, late.flushed(state).inner) if late else (self.learner, state)
 
 
+LATEST = 64  # rows that are kept, to see there how predictions change with inputs
 ALIGNED = 256  # rows: a multiple of those of a block, so that a run continues bit for bit
 
 
@@ -142,6 +143,7 @@ class Progress(NamedTuple):
     unseen: np.ndarray  #: cells of each column that were lost
     baselines: Baselines
     scores: tuple[Score, Score]  #: of the baselines
+    latest: np.ndarray  #: inputs of the last rows (LATEST, D), NaN before the first
     num_rows: int = 0
     num_unlabelled: int = 0
     seconds: float = 0.0  #: those of all parts, if it was stopped and resumed; the run counts them
@@ -211,7 +213,8 @@ class Evaluation:
         self.bad: tuple[BadRow, ...] = ()  #: the rows that were skipped
         self._most_bad, self._keeps_fingerprint = most_bad, keeps_fingerprint
         fills, unseen = columns.init() if pipeline is None else pipeline.fills, len(columns.kinds)
-        self.now = Progress(fills, np.zeros(unseen, int), baselines, (score, score))
+        latest = np.full((LATEST, len(columns.features)), np.nan, np.float32)
+        self.now = Progress(fills, np.zeros(unseen, int), baselines, (score, score), latest)
 
     def evaluate(self, chunk: Chunk) -> Outcome:
         """Evaluate a chunk; nothing changes here before :meth:`take` accepts the outcome.
@@ -246,6 +249,7 @@ class Evaluation:
             now.unseen + self.columns.unseen(found.chunk, X),
             baselines,
             (first, last),
+            np.concatenate([now.latest, X[-LATEST:]])[-LATEST:],
             now.num_rows + len(labels),
             now.num_unlabelled + int(np.isnan(labels).sum()),
             now.seconds,

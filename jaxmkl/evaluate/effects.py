@@ -95,4 +95,6 @@ def recalls(confusion: np.ndarray) -> np.ndarray:
     [0.75, nan]
     """
     counts = np.asarray(confusion).sum(axis=1)
-    return np.divide(np.diag(confusion), counts, out=np.full(len(counts), np.nan), where=counts > 0)
+    return np.divide(
+        np.diag(confusion), counts, out=np.full(len(counts), np.nan), where=counts > 0
+    )

@@ -41,4 +41,5 @@ def test_categories_are_never_mixed():
     found = effect(predict, X, 1, ["c=x", "c=y"], is_category=True)
     assert found.names == ("c=x", "c=y", "other")
     assert found.mean == (1.0, 2.0, 0.0)
-    assert (seen[0][:, 1:].sum(1) <= 1).all() and len(seen) == 1
+    assert (seen[0][:, 1:].sum(1) <= 1).all()
+    assert len(seen) == 1
