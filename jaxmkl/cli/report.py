@@ -444,7 +444,8 @@ def _confusions(results: Results) -> list[Element]:
         most = np.sort(np.argsort(-counts.sum(axis=1), kind="stable")[:CLASSES])
         named = [results.classes[i] for i in most]
         shares = 100 * recalls(counts)[most]
-        cells = {"rows": map("{:,.0f}".format, counts.sum(axis=1)[most])}
+        cells = dict[str, Iterable[str]]()
+        cells["rows"] = map("{:,.0f}".format, counts.sum(axis=1)[most])
         cells |= {"found": [PERCENT(share) if share == share else "" for share in shares]}
         cells |= {f"as {one}": map("{:,.0f}".format, counts[most, i])
                   for one, i in zip(named, most, strict=True)}  # fmt: skip
