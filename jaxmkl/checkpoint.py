@@ -123,11 +123,15 @@ def save_beside(
     state: PyTree,
     extra: PyTree,
     keep: bool = False,
+    more: Mapping[str, np.ndarray] | None = None,
 ) -> None:
-    """Save as :func:`save` does; with ``keep`` the old file is kept as ``path`` + ``.before``."""
+    """Save as :func:`save` does; with ``keep`` the old file is kept as ``path`` + ``.before``.
+
+    The file has the arrays ``more``, too, by names that do not begin with those of other arrays.
+    """
     wanted = "a file's name: the order is save(path, learner, state)"
     pytree.require(isinstance(path, str | os.PathLike), "save", "path", type(path), wanted)
-    arrays = arrays_to_save(learner, state, extra)
+    arrays = arrays_to_save(learner, state, extra) | dict(more or {})
 
     def write() -> None:
         with written_whole(path, keep) as file:

@@ -111,7 +111,7 @@ def merge(learner: MKL, states: PyTree, *, start: MKLState | None = None) -> MKL
             some_stay = abilities.can(abilities.merged, bank)
             own = abilities.merged(bank, own, begun) if some_stay else shard(own, 0)
             given = learner.memory, memory, memory.num_examples, i
-            models.append(renew(bank, own, *given))
+            models.append(renew(bank, own, *given, merged=True))
     aggregate = abilities.merged(
         learner.aggregate, states.aggregate, getattr(start, "aggregate", None)
     )

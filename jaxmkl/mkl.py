@@ -60,8 +60,7 @@ from jaxmkl.updates import Rule
 
 __all__ = ["MKL", "MKLInfo", "MKLState"]
 
-# The subkeys of a round: of the chance by which models take steps, of the aggregate, of the
-# selection, and from the last one on of each bank.
+# Subkeys of a round: for steps by chance, the aggregate, the selection, and then each bank.
 _CHANCE, _AGGREGATE, _SELECT, _BANKS = range(4)
 
 
@@ -90,6 +89,8 @@ class MKLInfo(NamedTuple):
     """Support vectors of each kernel of the banks that have any (P,), or None."""
     overflow: jax.Array | None
     """Examples so far that found no room and were not learned, int32, or None."""
+    shares: abilities.Shares | None = None
+    """Weights of the aggregate's memories and stacks, or None."""
 
 
 class MemoryCode(NamedTuple):
@@ -276,9 +277,9 @@ class MKL(Algorithm[MKLState, MKLCode, MKLAux]):
             return found
         return jax.nn.logsumexp(jax.nn.log_softmax(found), axis=0)
 
-    def _mean(self, weights: jax.Array) -> jax.Array:
-        """Weights (E,), the mean over the outputs."""
-        return weights if self.num_outputs is None else jnp.mean(weights, axis=0)
+    def _mean(self, weights: PyTree) -> Any:
+        """Weights, as (E,) of the models, the mean over the outputs."""
+        return jax.tree.map(lambda w: w if self.num_outputs is None else w.mean(axis=0), weights)
 
     def _banks(self, state: MKLState, *others: tuple) -> Iterator[tuple]:
         """The banks, each with its state and with what the ``others`` have for it."""
@@ -434,15 +435,14 @@ class MKL(Algorithm[MKLState, MKLCode, MKLAux]):
         return state.replace(models=tuple(models))
 
     def info(self, state: MKLState) -> MKLInfo:
-        weights = self._mean(self._each(self.aggregate.weights, state.aggregate))
+        both = self.aggregate.weights, lambda own: abilities.shares(self.aggregate, own)
+        weights, shares = (self._mean(self._each(of, state.aggregate)) for of in both)
         active, number = self.select.active(state.select), jnp.asarray(self.num_models, jnp.int32)
         number = number if active is None else jnp.sum(active, dtype=jnp.int32)
-        supports = [abilities.support_counts(*own) for own in self._banks(state)]
-        found = [pair for pair in supports if pair is not None]
-        if not found:
-            return MKLInfo(weights, number, None, None)
-        support, overflow = zip(*found, strict=True)
-        return MKLInfo(weights, number, jnp.concatenate(support), sum(overflow[1:], overflow[0]))
+        found = [pair for own in self._banks(state) if (pair := abilities.support_counts(*own))]
+        counts = jnp.concatenate([own for own, _ in found]) if found else None
+        over = jnp.sum(jnp.stack([own for _, own in found]), dtype=jnp.int32) if found else None
+        return MKLInfo(weights, number, counts, over, shares)
 
 
 @abilities.reach.register

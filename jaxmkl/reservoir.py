@@ -45,6 +45,8 @@ class Renewal(NamedTuple):
     """The typed key of the memory."""
     place: jax.typing.ArrayLike = np.int32(0)
     """The place of the bank among those of the learner, an integer."""
+    merged: jax.typing.ArrayLike = np.bool_(False)
+    """True in a merge of shards, where the bank's state is that of one shard."""
 
     @property
     def known(self) -> jax.Array:

@@ -13,7 +13,9 @@ does nothing, or asks the parts inside, which a composite names once (:func:`ins
     sizes        squared_norms  reach  warn_of_steps                  of models and of their steps
     renewing     renews  renewed  gradients                           kernels from the memory
     merging      merged                                               shards become one
+    exporting    exported  Operation  operation  on_fourier           without JAX
     importance   importances                                          of the inputs
+    mixing       shares  Shares                                       of memories and stacks
     judging      advance_unjudged  judge                              losses of a block at once
     counting     diverged_unless                                      rounds that went wrong
     chance       noise                                                of aggregates that draw
@@ -38,11 +40,13 @@ from typing import Any
 from jaxmkl.abilities.certainty import variances
 from jaxmkl.abilities.chance import noise
 from jaxmkl.abilities.counting import diverged_unless
+from jaxmkl.abilities.exporting import Operation, exported, on_fourier, operation
 from jaxmkl.abilities.growth import capacity, enlarged, num_supports, support_counts
 from jaxmkl.abilities.importance import importances
 from jaxmkl.abilities.judging import advance_unjudged, judge
 from jaxmkl.abilities.lateness import awaiting, context, out_of_order, receiving, with_context
 from jaxmkl.abilities.merging import merged
+from jaxmkl.abilities.mixing import Shares, shares
 from jaxmkl.abilities.renewing import gradients, renewed, renews
 from jaxmkl.abilities.sizes import reach, squared_norms, warn_of_steps
 from jaxmkl.abilities.voting import signs
@@ -50,6 +54,8 @@ from jaxmkl.abilities.walk import Inside, can, changed, inside
 
 __all__ = [
     "Inside",
+    "Operation",
+    "Shares",
     "advance_unjudged",
     "awaiting",
     "can",
@@ -58,6 +64,7 @@ __all__ = [
     "context",
     "diverged_unless",
     "enlarged",
+    "exported",
     "gradients",
     "importances",
     "inside",
@@ -65,11 +72,14 @@ __all__ = [
     "merged",
     "noise",
     "num_supports",
+    "on_fourier",
+    "operation",
     "out_of_order",
     "reach",
     "receiving",
     "renewed",
     "renews",
+    "shares",
     "signs",
     "squared_norms",
     "support_counts",

@@ -18,6 +18,7 @@ import numpy as np
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
+from jaxmkl import abilities
 from jaxmkl._types import Number, Numbers
 from jaxmkl.aggregate.base import FLOOR, Aggregate, Combination, bounded
 from jaxmkl.losses import Loss
@@ -78,6 +79,12 @@ class Regrets(NamedTuple):
         """Weights of the items (N,), of sum 1."""
         parts = self._unscaled()
         return _weighted(*parts, *(jnp.sum(w, axis=-1) for w in parts))
+
+    def shares(self) -> jax.Array:
+        """Weights of the memories (M,), of sum 1."""
+        _, of_memories = self._unscaled()
+        w = of_memories[0]
+        return _shares(w, jnp.sum(w), 1.0 / len(w))
 
     def mixed(self, values: jax.Array, active: jax.Array) -> Mixed:
         """The mixture of the active values (N,)."""
@@ -284,3 +291,8 @@ class Mixture(Aggregate[MixtureState, MixtureAux, tuple]):
             aux.mixed, aux.values, y, loss, judged, self.memories, self.curvature
         )
         return MixtureState(regrets, state.seen.after(y, judged))
+
+
+@abilities.shares.register
+def _(aggregate: Mixture, state: MixtureState) -> abilities.Shares:
+    return abilities.Shares(state.regrets.shares())

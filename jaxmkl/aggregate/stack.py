@@ -195,3 +195,9 @@ def _(aggregate: Stack, state: StackState, context: tuple[jax.Array, PyTree]) ->
 def _(aggregate: Stack, state: StackState) -> StackState:
     base = abilities.out_of_order(aggregate.base, state.base)
     return state._replace(base=base, last=jnp.full_like(state.last, jnp.inf))
+
+
+@abilities.shares.register
+def _(aggregate: Stack, state: StackState) -> abilities.Shares:
+    below = abilities.shares(aggregate.base, state.base)
+    return abilities.Shares(None if below is None else below.memories, state.regrets.weights())

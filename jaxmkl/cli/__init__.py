@@ -8,6 +8,8 @@
     jaxmkl ask FILE|PIPELINE label rows by hand, or by a process; each answer is learned
     jaxmkl select FILE       choose the rows of a table to label first
     jaxmkl info PIPELINE     describe a pipeline
+    jaxmkl export PIPELINE OUT
+                             write a pipeline as a file that predicts without jaxmkl
 
 ``jaxmkl COMMAND --help`` lists the options. ``-`` is standard input, or standard output for a file
 of text. No command writes a file that it reads. The exit status is 0 on success, 1 if a file could
@@ -63,10 +65,11 @@ def _spelled() -> Iterator[None]:
 
 def _main(arguments: Sequence[str]) -> int:
     try:
-        from jaxmkl.cli import ask, info, predict, run, select  # which need the extra ``cli``
+        # which need the extra ``cli``
+        from jaxmkl.cli import ask, export, info, predict, run, select
 
         parser, commands = parser_of(__doc__ or "")
-        for command in (run, predict, ask, select, info):
+        for command in (run, predict, ask, select, info, export):
             command.add_to(commands)
         options = parser.parse_args(arguments)
         options.line = shlex.join(["jaxmkl", *arguments])

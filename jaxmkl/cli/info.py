@@ -5,7 +5,7 @@ from typing import Any
 
 from jaxmkl._checks import shown
 from jaxmkl.cli.show import line
-from jaxmkl.evaluate import figure, importances, kernel_weights
+from jaxmkl.evaluate import figure, importances, kernel_weights, shares
 from jaxmkl.tables import load_pipeline
 
 
@@ -37,8 +37,12 @@ def command(given: Namespace) -> int:
             line(f"  {note}")
     made = pipeline.learner, pipeline.state
     weights = dict(sorted(kernel_weights(*made).items(), key=lambda item: -item[1]))
-    shares = importances(*made, columns.features)
-    for title, of in (("weights of the kernels", weights), ("importance of inputs", shares)):
+    found = {
+        "weights of the kernels": weights,
+        "weights of memories and stacks": shares(*made),
+        "importance of inputs": importances(*made, columns.features),
+    }
+    for title, of in found.items():
         if of:
             line(title)
             for name, value in of.items():

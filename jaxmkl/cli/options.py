@@ -32,7 +32,8 @@ def table_options(parser: Any, otherwise: str = "the last one") -> None:
         "%%d/%%m/%%Y; may be given several times")  # fmt: skip
     reading_options(add)
     add("--first", type=count, default=1000, metavar="N",
-        help="number of rows that decide how columns are read (default: 1000)")  # fmt: skip
+        help="number of rows that decide how columns are read (default: 1000); standard input is "
+        "waited for until they have come, 100 lines of CSV at least")  # fmt: skip
 
 
 def reading_options(add: Any) -> None:

@@ -45,7 +45,8 @@ def differences(
     missing, new = pipeline.differences(names)
     where, there = "", ""
     if named_by is not None:
-        where, there = f" from the first {named_by:,} rows", " there"
+        first = "the first row" if named_by == 1 else f"the first {named_by:,} rows"
+        where, there = f" from {first}", " there"
     return [
         *_of(
             missing,

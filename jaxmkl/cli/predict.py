@@ -23,7 +23,8 @@ def add_to(commands: Any) -> None:
     parser = commands.add_parser("predict", help="predict a table with a pipeline",
                                  description=__doc__)  # fmt: skip
     parser.add_argument("pipeline", metavar="PIPELINE", help="a pipeline written by run --save")
-    parser.add_argument("file", metavar="FILE", help="a table; columns are found by their names")
+    parser.add_argument("file", metavar="FILE", help="a table, whose columns are found "
+        "by their names; - is standard input, whose rows are answered as they come")  # fmt: skip
     parser.add_argument("--out", type=Path, metavar="OUT", help=OUT)
     options.bad_rows(parser.add_argument, "one more is refused")
     options.reading_options(parser.add_argument)

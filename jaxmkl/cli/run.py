@@ -56,7 +56,9 @@ def add_to(commands: Any) -> None:
                                  description=__doc__)  # fmt: skip
     add = parser.add_argument
     add("file", metavar="FILE", help="CSV, NDJSON, Parquet, Arrow, LIBSVM, ARFF or npz; - is "
-        "standard input; .gz, .zst, .bz2 and .xz are decompressed")  # fmt: skip
+        "standard input, whose rows are learned as they come once --first of them have decided on "
+        "the columns (of LIBSVM 8,192; --from needs none); .gz, .zst, .bz2 and .xz are "
+        "decompressed")  # fmt: skip
     add("--task", choices=("regression", "classification"), help="default: as the target says")
     add("--learner", type=options.names, metavar="A,B", help="default: raker,amkl_aks,expert_mkl")
     add("--set", type=setting, action="append", default=[], metavar="NAME=VALUE",
@@ -120,7 +122,7 @@ def begun(given: Namespace, interrupts: Interrupts) -> "Run":
       ValueError: if the table cannot be read.
     """
     from jaxmkl.tables import open_table
-    from jaxmkl.tables.source import ROWS, without_rows
+    from jaxmkl.tables.source import ROWS, beginning
 
     began, kept = time.perf_counter(), None
     own = [*OWN, *["seeds"] * (given.seeds > 1)]
@@ -133,11 +135,11 @@ def begun(given: Namespace, interrupts: Interrupts) -> "Run":
     with contextlib.ExitStack() as opening:
         table = opened(given.file, **options.reading(given), keep_refused=True)
         opening.callback(table.close)
-        chunks = table.chunks(max(ROWS, given.first))
-        first = next(chunks, None)
-        if first is None:
-            raise without_rows(table)
-        columns = _columns(given, table, first) if pipeline is None else pipeline.columns
+        size = max(ROWS, given.first)
+        chunks = table.chunks(size)
+        # rows that decide on the columns are waited for
+        first, rows = beginning(table, chunks, size, 1 if pipeline else given.first)
+        columns = pipeline.columns if pipeline else _columns(given, table, first, rows)
         columns = columns if kept is None else kept.columns(columns)
         made, notes = _candidates(given, columns, pipeline, table)
         of_run = given.seeds, given.delay, pipeline, given.bad_rows, kept is not None
@@ -327,11 +329,9 @@ def _page(results: Results) -> str:
     return page(results)
 
 
-def _columns(given: Namespace, table: Table, first: Chunk) -> Columns:
-    refused = dict(first.refused)
-    good = [row for row in range(len(first.frame)) if row not in refused][: given.first]
+def _columns(given: Namespace, table: Table, first: Chunk, good: list[int]) -> Columns:
     if not good:
-        raise ValueError(refused[0])
+        raise ValueError(first.refused[0][1])
     of_arrays = table.target
     target = given.target if of_arrays is None else of_arrays
     asked = {"drop": given.drop, "as_": dict(given.as_), "keep": of_arrays is not None}

@@ -31,6 +31,7 @@ from jaxmkl.evaluate.candidates import (
     pausing,
     predicts_densities,
     predicts_log_odds,
+    shares,
 )
 from jaxmkl.evaluate.densities import Densities
 from jaxmkl.evaluate.effects import Effect, by_column, effect, recalls
@@ -97,6 +98,7 @@ __all__ = [
     "row",
     "rows",
     "settings",
+    "shares",
     "size",
     "spread",
     "state_bytes",

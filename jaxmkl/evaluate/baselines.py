@@ -33,6 +33,19 @@ class Seen(NamedTuple):
         """The state after these labels (n,), too: class numbers, or numbers."""
         return Baselines.begin(num_classes, 0, self).after(y)[0].seen
 
+    def after_one(self, y: float, num_classes: int) -> "Seen":
+        """The state after one label, as :meth:`after` has it, in far less time.
+
+        >>> Seen.nothing(0).after_one(3.0, 0) == Seen.nothing(0).after(np.array([3.0]), 0)
+        True
+        """
+        counts = [*(self.counts or Seen.nothing(num_classes).counts)]
+        counts[int(y) if num_classes else 0] += 1.0
+        if num_classes:
+            return self._replace(counts=tuple(counts), last=y)
+        start = y if self.is_nothing else self.start
+        return Seen(start, tuple(counts), self.total + y, y)
+
 
 class Baselines(NamedTuple):
     """Two predictions without a learner: the mean or majority so far, and the last label.

@@ -281,6 +281,39 @@ def predicts_densities(learner: Learner) -> bool:
     return any(isinstance(layer, Predictive) for layer in layers(learner))
 
 
+def shares(learner: Learner, state: PyTree) -> dict[str, float]:
+    """The weights of a mixture's memories, and of a stack's parts, by name.
+
+    Both add up to 1. It is empty for a learner without them.
+
+    >>> import jax, jaxmkl
+    >>> learner = jaxmkl.MKL(jaxmkl.raker().models, jaxmkl.aggregate.Mixture((1.0, 0.99)))
+    >>> shares(learner, learner.init(jax.random.key(0), num_inputs=2))
+    {'memory 1': 0.5, 'memory 0.99': 0.5}
+    """
+    *_, inside = layers(learner)
+    info = _inmost(learner.info(state))
+    if not isinstance(inside, MKL) or (found := getattr(info, "shares", None)) is None:
+        return {}
+    aggregate: Any = inside.aggregate
+    named: dict[str, Any] = {}
+    if found.memories is not None:
+        memories = np.ravel(getattr(aggregate, "base", aggregate).memories)
+        names = [f"memory {memory:g}" for memory in memories.tolist()]
+        named |= zip(names, np.asarray(found.memories).tolist(), strict=True)
+    if found.stacks is not None:
+        names = ["below the stack", *(f"regression {i}" for i in range(1, len(found.stacks)))]
+        named |= zip(names, np.asarray(found.stacks).tolist(), strict=True)
+    return named
+
+
+def _inmost(info: Any) -> Any:
+    """The diagnostics of the learner inside all wrappers, which have their own beside them."""
+    while hasattr(info, "inner"):
+        info = info.inner
+    return info
+
+
 def kernel_weights(learner: Learner, state: PyTree) -> dict[str, float]:
     """The weights of the kernels by name, summed over models and averaged over classes.
 
@@ -294,10 +327,7 @@ def kernel_weights(learner: Learner, state: PyTree) -> dict[str, float]:
     *_, inside = layers(learner)
     banks: tuple = inside.models if isinstance(inside, MKL) else ()
     kernels = getattr(banks[0], "kernels", None) if len(banks) == 1 else None
-    info = learner.info(state)
-    while hasattr(info, "inner"):  # a wrapper has its own diagnostics beside the learner's
-        info = info.inner
-    weights = getattr(info, "weights", None)
+    weights = getattr(_inmost(learner.info(state)), "weights", None)
     if weights is None or not isinstance(kernels, Kernel):
         return {}
     each = np.asarray(weights, np.float64).reshape(-1, inside.num_models).mean(axis=0)

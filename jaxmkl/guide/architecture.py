@@ -6,8 +6,9 @@ Imports point down this list; a private module is imported by its own package al
 
     jaxmkl
     ├── guide/          these pages
-    ├── cli/            the command: run, predict, ask, select, info
+    ├── cli/            the command: run, predict, ask, select, info, export
     ├── sklearn/        the same as estimators for scikit-learn
+    ├── export/         pipelines as files that predict without JAX
     ├── tables/         files and frames: formats, kinds of columns, targets, pipelines in files
     ├── command_line.py options and messages that the command shares with the experiments
     ├── evaluate/       scores, curves, baselines, candidates, rows of results: plain values

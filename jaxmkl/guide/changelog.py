@@ -8,14 +8,14 @@
   ``learner.importances(state)``, reports and ``jaxmkl info`` say which inputs matter.
 - Its stack knows the last labels and errors, which predictions of other tables leave out; its
   mixture no longer errs by far in single rounds; boosted trees stand beside its forest.
-- :func:`jaxmkl.recipes.published`: learners exactly as their papers run them.
-  :mod:`jaxmkl.guide.papers` maps every equation, theorem and table.
+- :func:`jaxmkl.recipes.published`: learners exactly as their papers run them
+  (:mod:`jaxmkl.guide.papers`).
 - Losses are values, as ``Huber(0.5)``, or your own; ``updates.Optax(optax.adam(1e-2))`` is a rule.
 - ``kernel.on(columns)``; random features of products of kernels; ``expert_mkl(banks="linear")``.
 - ``Hedge(penalty=)``, ``Disagreement(loss=)``, ``Sampled(sampled=)``, ``RemoveUnbiased``,
   ``proj_ka(two_passes=)``, ``oks_sil(gradients=)``.
 - Least squares, ``projectron``, ``proj_ka``, ``spa`` and ``multitask`` keep their digits in single
-  precision: on raw inputs, on long streams, and far from their supports.
+  precision.
 
 **Uncertainty**
 
@@ -23,23 +23,24 @@
 - :func:`jaxmkl.wrappers.predictive`: a distribution from any learner of numbers, also as
   ``run --density`` and ``Pipeline.predict_interval`` (:mod:`jaxmkl.guide.certainty`).
 - :mod:`jaxmkl.metrics`, the command and reports score probabilities and densities.
+- ``info.shares`` and ``jaxmkl info`` say which memories and stacks carry the prediction
+  (:mod:`jaxmkl.guide.drift`).
 - Bandits and optimisation: :mod:`jaxmkl.guide.decisions`.
 
 **Speed**
 
 - ``expert_mkl`` starts in a third of the time. Other lengths and numbers of seeds compile nothing,
   and :func:`jaxmkl.compile_cache` keeps programs (:mod:`jaxmkl.guide.compiling`).
-- GPUs begin about half as many kernels a round. JAX 0.12 works.
+- GPUs begin half as many kernels a round. JAX 0.12 works.
 
 **Warnings and refusals**
 
 - Drivers warn of learners that run away with finite numbers (``state.nonfinite``), kernel values
   that overflow, targets and inputs that tell nothing, heavy tails, and predictions that err more
   than the mean of the labels; ``MKLClassifier`` of rows that are sorted by class.
-- A learner warns where it is made of step sizes that cannot converge. Warnings name your own
-  line, those of pipelines, designs and estimators, too.
-- Refused are masked arrays, complex numbers, labels in words where a state is continued, widths
-  (P, 1) for several inputs, 2^27 frequencies, and more than 1,000 classes in a table.
+- A learner warns where it is made of step sizes that cannot converge. Warnings name your own line.
+- Refused are masked arrays, complex numbers, labels in words where a state is continued, 2^27
+  frequencies, and more than 1,000 classes in a table.
 
 **Tables and the command**
 
@@ -48,14 +49,18 @@
 - A first line of CSV that is a row or a title is refused, unless ``--names``, ``--header`` or
   ``--no-header`` say what it is; so are Vowpal Wabbit, and columns of both 999 and 1,234, which
   were text. ``--missing`` names words for gaps; ``--longest-line`` lets longer lines in.
+- ``jaxmkl serve`` answers rows and learns labels over lines, a socket or HTTP; what it answered
+  survives a kill (:mod:`jaxmkl.guide.serving`).
+- ``jaxmkl export`` writes a pipeline for NumPy alone, or for StableHLO (:mod:`jaxmkl.export`).
+- A pipeline learns: ``pipeline.ask(row)``, ``learn(id, label)`` in any order, ``save(path)``.
+- ``predict -`` and ``run -`` answer rows of text as they come.
 - ``--bad-rows N`` skips rows that cannot be read, in Python :class:`jaxmkl.tables.SkippedRows`.
-- No file is written that is read or named twice, or by two programs. A file that fails leaves the
-  others whole, with status 1; interrupts leave a checkpoint, with status 130 or 143.
+- No file is written that is read or named twice, or by two programs.
 
 **Pools**
 
-- :func:`jaxmkl.design.from_points` and :func:`jaxmkl.design.facility`, from a million rows in
-  seconds; ``accelerate=False`` and ``steps=`` as published; ``select --method lmkal``.
+- :func:`jaxmkl.design.from_points` and ``facility``, from a million rows in seconds;
+  ``accelerate=False`` and ``steps=`` as published; ``select --method lmkal``.
 
 **Parts of your own**
 
@@ -63,13 +68,12 @@
   :class:`jaxmkl.models.Feedback`; banks learn kernels by ``renewed`` (:mod:`jaxmkl.guide.extend`).
 - What only some parts can do is a function of :mod:`jaxmkl.abilities`, which parts register.
 - Type checkers know the states that ``init`` and ``run`` return.
-- :func:`jaxmkl.pytree.unconstrain` and ``constrain``; :mod:`jaxmkl.evaluate`;
-  :class:`jaxmkl.streaming.Stream`; :mod:`jaxmkl.guide.contributing`.
+- ``pytree.unconstrain`` and ``constrain``; :mod:`jaxmkl.evaluate`; ``streaming.Stream``.
 
 **Means something else**
 
-- Checkpoints, pipelines and ``--checkpoint`` files of 0.2.0, and most of what was saved since, are
-  refused by name and have to be made again. Journals of ``ask`` go on.
+- Checkpoints and pipelines of 0.2.0, and most of later ones, are refused by name and have to be
+  made again. Journals of ``ask`` go on.
 - ``expert_mkl(banks="fixed")``, or with kernels that are given, has the models of 0.2.0. The
   command and the estimators keep it so where there are more than 5,000 inputs.
 - ``Mixture`` and ``Stack`` have other weights, memories and rates.
@@ -83,8 +87,7 @@
 - ``run`` predicts 0 before a first label, and judges what comes after it.
 - :func:`jaxmkl.tables.read` fills gaps of LIBSVM and npz files by the mean so far, and has their
   classes as text. What a sparse row does not name is zero.
-- ``ask --jsonl`` gives numbers as numbers and missing cells as null.
-- Reports need matplotlib, of the extra ``cli``; pandas 2.2.2 and pytest-xdist 3.8 are the oldest.
+- Reports need matplotlib, of the extra ``cli``; pandas 2.2.2 is the oldest.
 
 **Moved, renamed or gone**
 

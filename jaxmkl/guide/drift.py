@@ -48,6 +48,17 @@ switches between them:
 >>> bool(mixture[4] < hedge[4])                                 # the window after the change
 True
 
+``info`` says which memories and regressions carry the prediction, over time where a run records
+it. After a change short memories do, and ``jaxmkl info`` shows what holds in the end:
+
+>>> both = learner((updates.OGD(0.1), updates.RLS(0.1, (1.0, 0.99))), aggregate.Mixture())
+>>> state = both.init(jax.random.key(1), num_inputs=2)
+>>> def memories(output):
+...     return output.info.shares.memories                     # of 1, .999 and .99
+>>> _, shares = jaxmkl.run(both, state, X, y, record=memories)
+>>> shares.shape, bool(shares[1050, 0] < shares[950, 0])
+((2000, 3), True)
+
 The recipe :func:`jaxmkl.expert_mkl` combines all of this: several step sizes, least squares with
 and without forgetting, and a stack on a mixture of memories. So there is no detection of changes
 and no reset: the models that fit after a change take over. How fast to forget depends on the

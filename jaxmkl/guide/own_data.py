@@ -140,7 +140,8 @@ True
 
 ``predict`` takes files, and DataFrames of polars, pandas and Arrow; ``predict_proba`` returns
 probabilities of classes. ``jaxmkl predict trees.npz OTHER`` does the same in a terminal, and
-``jaxmkl run MORE --from trees.npz`` continues to learn.
+``jaxmkl run MORE --from trees.npz`` continues to learn. ``jaxmkl export trees.npz OUT.npz`` writes
+a file that a module of 150 lines predicts with, by NumPy alone (:mod:`jaxmkl.export`).
 
 ## Long files, and streams that do not end
 

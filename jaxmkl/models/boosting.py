@@ -19,6 +19,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from jax.typing import DTypeLike
 
 from jaxmkl._blocks import largest_of_runs, moments_of
@@ -30,6 +31,7 @@ RATE = 0.5  # ν: a stage moves F by so much of the mean of its trees
 _DEPTH = 10  # of trees of stages, at most
 _LEAST = 2  # points in a leaf of theirs
 _POINTS = 64  # as many times this, so many stages
+_ROWS = 256  # of points that go down trees together
 _BOUND = 4.0  # of values of leaves for classes
 
 
@@ -142,15 +144,25 @@ class Plan:
         return trees, of_leaves, jnp.zeros(K, dtype)
 
     def grown(
-        self, seed: jax.Array, X: jax.Array, y: jax.Array, number: jax.Array
+        self,
+        seed: jax.Array,
+        X: jax.Array,
+        y: jax.Array,
+        number: jax.Array,
+        before: tuple[Tree, jax.Array, jax.Array],
+        anew: jax.Array,
     ) -> tuple[Tree, jax.Array, jax.Array]:
-        """Trees on the first so many points of X (N, D), with labels y (N, K), as in ``begun``."""
+        """Trees on the first so many points of X (N, D), with labels y (N, K), as in ``begun``.
+
+        The boosted model is grown ``anew``, or stays as it was ``before``.
+        """
         (N, K), G, dtype = y.shape, self.together, y.dtype
         of_forest, size, bits = self.num_trees // G, G * N, (N - 1).bit_length()
         points, of_stage = np.arange(N, dtype=np.int32), np.arange(G, dtype=np.int32)
         ahead = jax.lax.div(of_stage * number, np.int32(G))[:, None]
         # few points make few stages
-        turns = of_forest + jnp.minimum(self.stages, jax.lax.div(number, np.int32(_POINTS)))
+        stages = jnp.minimum(self.stages, jax.lax.div(number, np.int32(_POINTS)))
+        turns = of_forest + jnp.where(anew, stages, 0)
         limits = np.asarray([[self.depth, 1, 0], [min(self.depth, _DEPTH), _LEAST, 1]], np.int32)
 
         def stage(s: jax.Array, carry: tuple) -> tuple:
@@ -176,7 +188,7 @@ class Plan:
                 self.max_inputs,
             )
             tree = jax.tree.map(lambda array: array.reshape(-1), tree)
-            at = jnp.where(present[:, None], leaves(tree, of_stage * N, X), size)
+            at = jnp.where(present[:, None], walked(tree, of_stage * N, X, n), size)
             counted = jnp.concatenate([r, h], axis=1), at, n
             # GPUs add several numbers to one place in any order
             sums = jax.lax.platform_dependent(
@@ -201,14 +213,29 @@ class Plan:
                 # so that trees that never grow are one leaf
                 none = -1 if part.dtype == jnp.int32 else 0
                 part = jnp.where(boosts, jnp.pad(short, widths, constant_values=none), part)
+                own = jax.lax.dynamic_slice_in_dim(array, per * root, len(part))
+                part = jnp.where(s < turns, part, own)
                 return jax.lax.dynamic_update_slice_in_dim(array, part, per * root, 0)
 
             made = tree, jnp.concatenate([values, H], axis=1)
             trees, of_leaves = jax.tree.map(put, (trees, of_leaves), made)
-            return F, trees, of_leaves, jnp.where(boosts, start, mean)
+            return F, trees, of_leaves, jnp.where(boosts | ~anew, start, mean)
 
-        first = jnp.zeros_like(y), *self.begun(K, dtype)
+        first = jnp.zeros_like(y), *optax.tree.where(anew, self.begun(K, dtype), before)
         return jax.lax.fori_loop(0, largest_of_runs(turns), stage, first)[1:]
+
+
+def walked(trees: Tree, roots: np.ndarray, X: jax.Array, number: jax.Array) -> jax.Array:
+    """:func:`leaves` of the first so many rows of X, in pieces of them."""
+    size = min(_ROWS, len(X))
+
+    def walk(piece: jax.Array, at: jax.Array) -> jax.Array:
+        found = leaves(trees, roots, jax.lax.dynamic_slice_in_dim(X, piece * size, size))
+        return jax.lax.dynamic_update_slice_in_dim(at, found, piece * size, 0)
+
+    at = jnp.zeros((len(X), len(roots)), jnp.int32)
+    turns = jax.lax.div(largest_of_runs(number) + (size - 1), np.int32(size))
+    return jax.lax.fori_loop(0, turns, walk, at)
 
 
 def sums_at_once(counted: jax.Array, at: jax.Array, number: jax.Array, *, size: int) -> jax.Array:

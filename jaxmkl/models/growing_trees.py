@@ -143,14 +143,18 @@ class _Points:
             at = jnp.maximum(here, 0)
             halves = growth.halves[self.trees, at]
             left, right, input, on_left, on_right = jnp.moveaxis(halves, 2, 0)
-            x = _as_float(self.X[self.trees, points, input], growth.threshold.dtype)
+            X = self.cut(self.X, piece)
+            # a sum, as XLA would divide a gather from all points among threads, for a few of them
+            own_input = input[:, :, None] == np.arange(X.shape[2])[None, None]
+            x = jnp.sum(jnp.where(own_input, X, 0), axis=2, dtype=X.dtype)
+            x = _as_float(x, growth.threshold.dtype)
             goes_right = x > growth.threshold[self.trees, at]
             here = jnp.where(here < 0, here, jnp.where(goes_right, right, left))
             beside = jnp.where(goes_right, on_right, on_left)
             draw = uniform_of(hashed(bits, points))
             spans = (here >= 0) & (draw * beside.astype(draw.dtype) < SPAN)
             to = jnp.where(spans, here, ends.shape[1])
-            ends = ends.at[self.trees, to].max(self.cut(self.X, piece), mode="drop")
+            ends = ends.at[self.trees, to].max(X, mode="drop")
             return self.put(node, here, piece), ends
 
         return jax.lax.fori_loop(0, self.turns, move, (growth.node, growth.ends))

@@ -20,15 +20,24 @@ from jaxmkl.reservoir import Renewal, Reservoir, ReservoirState
 
 @partial(Kept, quickly=0)
 def renew(
-    bank: Bank, state: PyTree, reservoir: Reservoir, memory: PyTree, round: jax.Array, place: int
+    bank: Bank,
+    state: PyTree,
+    reservoir: Reservoir,
+    memory: PyTree,
+    round: jax.Array,
+    place: int,
+    merged: bool = False,
 ) -> PyTree:
     """The state of a bank, the one at a ``place``, renewed from a memory when a round begins.
+
+    In a merge it begins with the state of one shard, and the memory is that of all.
 
     Where learners stand side by side, states, memories and rounds have their leading axes.
     """
 
     def one(state: PyTree, memory: ReservoirState, round: jax.Array) -> PyTree:
-        return abilities.renewed(bank, state, as_seen_by(reservoir.renewal(memory, round), place))
+        renewal = as_seen_by(reservoir.renewal(memory, round), place)
+        return abilities.renewed(bank, state, renewal._replace(merged=jnp.asarray(merged)))
 
     return of_each(one, round, state, memory, round)
 

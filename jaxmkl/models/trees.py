@@ -58,7 +58,8 @@ class TreeModels(Bank):
     ``first`` each tree is one leaf: the mean label so far.
 
     With ``stages`` M, there is one more model behind the groups, boosted: M stages of 4 trees,
-    grown in the same rounds, each stage on what the ones before it leave,
+    grown in those of the rounds that are powers of two times ``first``, and each on what the
+    stages before it leave,
 
         F_m(x) = F_{m-1}(x) + ν / 4 Σ_t u_t(l_t(x)),    u_l = S_l / (H_l + κ),    ν = .5,
 
@@ -200,4 +201,7 @@ def _(bank: TreeModels, state: TreeModelsState, renewal: Renewal) -> TreeModelsS
     """New trees, and what their leaves keep of the examples."""
     given = renewal.sample(bank.sample)
     y = given.y.reshape(-1, len(state.start))
-    return TreeModelsState(*bank.plan.grown(given.seed, given.X, y, given.filled))
+    anew = is_doubling(given.round, bank.first) | given.merged
+    before = state.trees, state.of_leaves, state.start
+    grown = bank.plan.grown(given.seed, given.X, y, given.filled, before, anew)
+    return TreeModelsState(*grown)

@@ -384,6 +384,18 @@ def _(bank: UnderMetrics, state: UnderMetricsState) -> jax.Array | None:
     return jnp.mean(jnp.stack(found), axis=0) if found else None
 
 
+@abilities.exported.register
+def _(bank: UnderMetrics, state: UnderMetricsState, round: jax.Array, num_inputs: int) -> Any:
+    maps, models = [*bank._by_map(state.metrics, state.features)], []
+    each, M = _under(maps), maps[0][0].features.num_coordinates(num_inputs)
+    places = np.arange(sum(map(len, each)))
+    for part, own in bank._by_rule(state.rules):
+        empty = jnp.zeros((part.num_kernels, M), state.losses.dtype)
+        vector = np.resize(places[part.vectors], part.num_models)
+        models.append((abilities.gradients(part.rule, own, round, empty), vector))
+    return abilities.on_fourier([inside.features for inside, *_ in maps], each, models)
+
+
 def on_features(bank: Any) -> FeatureModels:
     """The models on features of a bank."""
     return bank if isinstance(bank, FeatureModels) else bank.bank
@@ -467,8 +479,7 @@ def _encoded(
     """
     fourier = all(type(bank.features) is FourierFeatures for bank, _, _ in maps)
     if fourier and len({jax.tree.structure(bank.features) for bank, _, _ in maps}) == 1:
-        found = [(bank.kernels.frequencies(drawn), L) for bank, L, drawn in maps]
-        under = [v if L is None else applied(L.T, v) for v, L in found]
+        under = _under(maps)
         Z = maps[0][0].features.at_frequencies(jnp.concatenate(under), X)
         ends = np.cumsum([len(v) for v in under])[:-1].tolist()
         return tuple(jnp.split(Z, ends, axis=1)), Z
@@ -478,3 +489,9 @@ def _encoded(
         codes.append(of.encode(own, bank.kernels, x, round, keys))
         features.append(jax.vmap(lambda code, of=of, own=own: of.predict(own, code)[0])(codes[-1]))
     return tuple(codes), jnp.concatenate(features, axis=1)
+
+
+def _under(maps: Sequence[tuple]) -> list[jax.Array]:
+    """The frequencies (P, F, D) of each map, with its metric in them."""
+    found = [(bank.kernels.frequencies(drawn), L) for bank, L, drawn in maps]
+    return [v if L is None else applied(L.T, v) for v, L in found]

@@ -4,6 +4,7 @@
     open_table   the same in chunks of rows, whatever the length
     Pipeline     a learner with its columns, which predicts other tables; saved by save_pipeline,
                  read by load_pipeline
+    Session      a pipeline in use: rows one at a time, whose labels come later
     Columns      how each column is encoded: decided on the first rows, kept as JSON, used later
 
 Everything here works on the host. Each decision is a sentence in :attr:`Columns.notes`; nothing is
@@ -34,26 +35,35 @@ from jaxmkl.tables._words import usual_target
 if TYPE_CHECKING:
     from jaxmkl.tables._cells import RefusedRows
     from jaxmkl.tables._columns import Columns, Fills
+    from jaxmkl.tables._given import Refused
+    from jaxmkl.tables._learning import Asked
     from jaxmkl.tables._rows import Chunk, Readable, Table, readable
+    from jaxmkl.tables.session import Session
     from jaxmkl.tables.source import open_table
 
 _LATE = {
+    "Asked": "_learning",
     "Columns": "_columns",
     "Fills": "_columns",
+    "Refused": "_given",
     "RefusedRows": "_cells",
+    "Session": "session",
     "open_table": "source",
 }
 _LATE |= dict.fromkeys(("Chunk", "Readable", "Table", "readable"), "_rows")
 __all__ = [
     "LONGEST_LINE",
+    "Asked",
     "Chunk",
     "Columns",
     "Dataset",
     "Fills",
     "Pipeline",
     "Readable",
+    "Refused",
     "RefusedRows",
     "Seen",
+    "Session",
     "SkippedRows",
     "Table",
     "UnseenCells",

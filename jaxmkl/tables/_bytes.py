@@ -5,6 +5,7 @@ import importlib
 import io
 import lzma
 import os
+import select
 import sys
 import zlib
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from types import ModuleType
 from typing import Any, BinaryIO
 
 from jaxmkl._archive import ALWAYS, TIMES, most_expanded
+from jaxmkl.tables._words import number_in
 
 SNIFFED = 2**16  # the first bytes, by which the format is recognised
 AT_ONCE = 2**20  # bytes that are read at a time, of a file that is read whole
@@ -25,12 +27,37 @@ DECODERS = (
 )
 
 
+def suffices(start: bytes) -> bool:
+    """Tell whether these first bytes have a line by which the format is recognised.
+
+    It is a whole line that holds more than one number or a comment.
+
+    >>> suffices(b"# plants\n1\n"), suffices(b"1\na,"), suffices(b"1\na,b\n")
+    (False, False, True)
+    """
+    whole = start[: start.rfind(b"\n") + 1].decode("utf-8-sig", errors="replace")
+    lines = (line.partition("#")[0].partition("%")[0].split() for line in whole.splitlines())
+    return any(len(words) > 1 or (words and number_in(words[0]) is None) for words in lines)
+
+
 class Peeked(io.RawIOBase):
-    """A stream whose first bytes are known before it is read."""
+    """A stream whose first bytes are known before it is read.
+
+    A pipe is not waited for once bytes have come: the first ones end where they suffice.
+    """
 
     def __init__(self, stream: Any) -> None:
-        self.start, self._rest = stream.read(SNIFFED), stream
+        self.start, self._rest = stream.read1(SNIFFED), stream
+        while len(self.start) < SNIFFED and not suffices(self.start):
+            if not (more := stream.read1(SNIFFED - len(self.start))):
+                break
+            self.start += more
         self._left, self.taken = self.start, len(self.start)
+
+    @property
+    def is_begun(self) -> bool:
+        """True if bytes are read on behind the first ones."""
+        return not self._left
 
     def readable(self) -> bool:
         return True
@@ -39,7 +66,7 @@ class Peeked(io.RawIOBase):
         data = self._left[: len(buffer)]
         self._left = self._left[len(data) :]
         if not data:
-            data = self._rest.read(len(buffer)) or b""
+            data = self._rest.read1(len(buffer))
             self.taken += len(data)
         buffer[: len(data)] = data
         return len(data)
@@ -81,6 +108,18 @@ class Bytes:
         except BaseException:
             self.close()
             raise
+
+    def has_come(self, seconds: float) -> bool:
+        """Tell whether more of a pipe, or its end, comes within so many seconds.
+
+        It does for files, what is compressed, and where the system cannot tell.
+        """
+        if self.is_at_rest or self.is_compressed or not self._bytes.is_begun:
+            return True
+        try:
+            return bool(select.select([self._raw], [], [], max(0.0, seconds))[0])
+        except (OSError, ValueError):  # no file of the system, or a pipe of Windows
+            return True
 
     def close(self) -> None:
         """Close the file."""

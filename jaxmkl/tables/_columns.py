@@ -17,6 +17,7 @@ from jaxmkl.tables._decide import Decision, kind_of, plainly_numbers, sentences
 from jaxmkl.tables._kinds import KINDS, Kind
 from jaxmkl.tables._rows import Chunk
 from jaxmkl.tables._target import Target, target_name, target_of
+from jaxmkl.tables._words import MISSING, number_in
 
 BOUND = input_bound(np.float32)
 T = TypeVar("T")
@@ -155,6 +156,12 @@ class Columns:
         return tuple(kind.name for kind in self.kinds if kind.features)
 
     @cached_property
+    def missing_cells(self) -> tuple[list[str], list[float]]:
+        """Words, in small letters, and numbers that stand for missing cells."""
+        numbers = (number for word in self.missing if (number := number_in(word)) is not None)
+        return sorted(MISSING | {word.lower() for word in self.missing}), [*numbers]
+
+    @cached_property
     def _spans(self) -> list[tuple[Kind, int, int]]:
         """Each kind, with the place of its first input and the place after its last."""
         ends = np.cumsum([0, *(len(kind.features) for kind in self.kinds)]).tolist()
@@ -207,6 +214,10 @@ class Columns:
         for kind, first, end in self._spans:
             if first < end and kind.name not in done:
                 X[:, first:end] = kind.encode(chunk.column(kind.name))
+        return self.filled(X, fills, learn)
+
+    def filled(self, X: np.ndarray, fills: Fills, learn: bool = True) -> tuple[np.ndarray, Fills]:
+        """Fill in the missing numbers of encoded rows X (n, D), which are NaN, in their place."""
         numbers, known = X[:, self._filled], np.stack(fills)[:, None]  # (2, 1, F)
         gaps = np.isnan(numbers)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -219,6 +230,11 @@ class Columns:
         means = np.where((count > 0) & np.isfinite(means), means, self.starts[self._filled])
         X[:, self._filled] = np.where(gaps, means, numbers)
         return X, Fills(*known[:, -1]) if learn else fills
+
+    def centred(self, X: np.ndarray) -> np.ndarray | None:
+        """X (n, D) minus :attr:`starts` in single precision; None if a number is too large."""
+        X = X - self.starts
+        return X.astype(np.float32) if (np.abs(X) <= BOUND).all() else None
 
     def inputs(self, chunk: Chunk, fills: Fills, learn: bool = True) -> tuple[np.ndarray, Fills]:
         """Encode rows for learners: :meth:`encode` minus :attr:`starts`, in single precision.

@@ -122,14 +122,19 @@ class Categories(Kind):
     def features(self) -> tuple[str, ...]:
         return tuple(f"{self.name}={value}" for value in self.values)
 
-    def encode(self, cells: Cells) -> np.ndarray:
+    @functools.cached_property
+    def places(self) -> dict[str, int]:
+        """The place of each spelling of a word: 1 and 1.0 are one number, in text or not."""
         places = {value: place for place, value in enumerate(self.values)}
-        for value, number in [*places.items()]:  # 1 and 1.0 are one number, in text or not
+        for value, number in [*places.items()]:
             if re.fullmatch(r"-?(0|[1-9]\d*)(\.0)?", value):
                 whole = value.removesuffix(".0")
                 places = {whole: number, f"{whole}.0": number} | places
+        return places
+
+    def encode(self, cells: Cells) -> np.ndarray:
         found = cells.words.fill_null(MISSING_CATEGORY)
-        place = found.replace_strict(places, default=-1, return_dtype=pl.Int32).to_numpy()
+        place = found.replace_strict(self.places, default=-1, return_dtype=pl.Int32).to_numpy()
         return (place[:, None] == np.arange(len(self.values))).astype(np.float64)
 
     def unseen(self, cells: Cells, inputs: np.ndarray) -> int:

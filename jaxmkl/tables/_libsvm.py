@@ -39,12 +39,22 @@ def examples(text: TextTable) -> Iterator[tuple[int, str]]:
     """Read the lines that hold an example, with their numbers; refuse a file without any."""
     is_empty = True
     for line in text.lines:
-        if line.lstrip(BLANKS)[:1] not in ("", "#"):
+        if is_example(line):
             is_empty = False
             yield text.lines.number, line
     if is_empty:
-        text.lines.check()
-        raise ValueError(f"{text.file.name}: holds no example, only comments")
+        refuse_empty(text)
+
+
+def refuse_empty(text: TextTable) -> None:
+    """Refuse a file without an example."""
+    text.lines.check()
+    raise ValueError(f"{text.file.name}: holds no example, only comments")
+
+
+def is_example(line: str) -> bool:
+    """Tell whether a line holds an example, and not only a comment."""
+    return line.lstrip(BLANKS)[:1] not in ("", "#")
 
 
 def parts(file: Bytes, rows: Iterator[tuple[int, str]], size: int = AT_ONCE) -> Iterator[Part]:
@@ -125,10 +135,13 @@ class LIBSVM(TextTable):
 
     def __init__(self, file: Bytes, reading: Reading | None = None) -> None:
         super().__init__(file, reading)
-        rows, name, known = examples(self), file.name, self.reading.numbered
-        begun = list(itertools.islice(rows, None if self.reading.whole else AT_ONCE))
-        self._rows = itertools.chain(begun, rows)
-        is_known = len(begun) < AT_ONCE or self.reading.whole
+        name, known = file.name, self.reading.numbered
+        # the columns of a pipeline need not wait for more of a pipe
+        most = AT_ONCE if file.is_at_rest or not known else 1
+        begun = self.lines.begun(None if self.reading.whole else most, is_example)
+        if not begun:
+            refuse_empty(self)
+        is_known = len(begun) < most or self.reading.whole
         if file.is_at_rest and not is_known:
             is_known = True
             with closing(Bytes(name)) as again:
@@ -147,7 +160,8 @@ class LIBSVM(TextTable):
             self.notes.append(f"{text}; entries above are left out")
 
     def _chunks(self, size: int) -> Iterator[Chunk]:
-        for part in parts(self.file, self._rows, size):
+        while rows := self.lines.taken(size, is_example):
+            part = _parsed(self.file, *zip(*rows, strict=True))
             n, width, refused = len(part.labels), self._base + len(self.names) - 1, part.refused
             for row in part.entries[:, : self._base].tocoo().row.tolist():
                 text = "an index of 0, where rows before had none; number them all alike"

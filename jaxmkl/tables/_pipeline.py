@@ -1,26 +1,29 @@
 """A pipeline: a learner, its state, and the encoding of a table as its inputs."""
 
 import dataclasses
+import functools
 import os
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Unpack
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Unpack
 
 import jax
 import numpy as np
 
 from jaxmkl import abilities
+from jaxmkl._archive import Archive
 from jaxmkl._checks import shown, warn_outside
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl._pytree import require
 from jaxmkl._types import Inputs, PyTree
 from jaxmkl._version import __version__
-from jaxmkl.checkpoint import load_extra, save
+from jaxmkl.checkpoint import load_extra, save_beside
 from jaxmkl.evaluate import COVERAGE, Seen, central_intervals, predicts_log_odds
 from jaxmkl.tables._reading import How
 from jaxmkl.tables._words import needs_polars
 
 if TYPE_CHECKING:
     from jaxmkl.tables._columns import Columns, Fills
+    from jaxmkl.tables._learning import Learning
     from jaxmkl.tables._rows import Chunk, Table
 
 FORMAT = 2  #: number of the format of a pipeline's file
@@ -51,7 +54,10 @@ class SkippedRows(UserWarning):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Pipeline:
-    """A learner, its state and the encoding of its tables; it predicts and learns nothing.
+    """A learner, its state and the encoding of its tables.
+
+    :meth:`predict` predicts tables and learns nothing. :meth:`ask` and :meth:`learn` are for rows
+    in use, one at a time, whose labels come later (:class:`jaxmkl.tables.Session`).
 
     The command makes one (``jaxmkl run FILE --save PIPELINE``), :func:`load_pipeline` reads one,
     and one can be made by hand:
@@ -68,6 +74,11 @@ class Pipeline:
     >>> pipeline = Pipeline(learner, state, columns, fills)
     >>> pipeline.predict({"height": [1.5, 8.5]}).tolist()
     ['bush', 'tree']
+    >>> own, prediction = pipeline.ask({"height": 7.5})
+    >>> prediction
+    'tree'
+    >>> pipeline.learn(own, "tree"), pipeline.rows
+    (True, 1)
     """
 
     learner: Learner
@@ -147,8 +158,9 @@ class Pipeline:
         try:
             missing, _ = self.differences(table.names)
             if missing:
-                first = "" if table.named_by is None else f" of the first {table.named_by:,} rows"
-                text = f"not among the columns{first}, and counted as missing cells"
+                first = "row" if table.named_by == 1 else f"{table.named_by or 0:,} rows"
+                of = "" if table.named_by is None else f" of the first {first}"
+                text = f"not among the columns{of}, and counted as missing cells"
                 warn_outside(f"{text}: {shown(missing, 20)}", UserWarning)
             unseen = np.zeros(len(self.columns.kinds), int)
             # rows of another table are not the next of the stream
@@ -197,7 +209,9 @@ class Pipeline:
             raise ValueError(f"predict_proba: learner must be {wanted}; got {self.learner!r}")
         if values.ndim == 1:
             values = np.stack([np.zeros_like(values), values], axis=1)
-        return np.asarray(jax.nn.softmax(values, axis=1))
+        from scipy.special import softmax  # that of JAX would compile for each number of rows
+
+        return softmax(values, axis=1)
 
     def intervals(
         self, said: Prediction, coverage: float = COVERAGE
@@ -254,11 +268,76 @@ class Pipeline:
         """
         return self.intervals(self._all(data), coverage)
 
+    # the rows in use
+
+    @functools.cached_property
+    def _session(self) -> "Learning":
+        with needs_polars():
+            from jaxmkl.tables._learning import Learning
+        return Learning(self)
+
+    def _after(self, result: Any) -> Any:
+        """Take over the state of the session, and return the result of its method."""
+        vars(self).update(self._session.standing)  # frozen for all others
+        return result
+
+    def ask(self, rows: Any) -> tuple[Any, Any]:
+        """Predict a row, or several, whose labels come later by :meth:`learn`.
+
+        The rows are the next ones of the stream from which the learner learned, so a learner that
+        knows the last labels predicts with them, unlike in :meth:`predict`.
+
+        Args:
+          rows: the cells of a row by column, several such rows, or a DataFrame of polars.
+
+        Returns:
+          The id and the prediction of the row, or lists of them for several rows.
+
+        Raises:
+          ValueError: as :meth:`jaxmkl.tables.Session.ask`.
+        """
+        asked = self._after(self._session.ask(rows))
+        ids, predictions = [one.id for one in asked], [one.prediction for one in asked]
+        return (ids[0], predictions[0]) if isinstance(rows, Mapping) else (ids, predictions)
+
+    def learn(self, row: Any, label: object) -> bool:
+        """Learn the label of a row: of the id that :meth:`ask` gave, or a row by its cells.
+
+        Labels may come in any order, and at most 10,000 rows wait for theirs.
+
+        Returns:
+          False if the learner did not want the label, and so did not learn it.
+
+        Raises:
+          ValueError: as :meth:`jaxmkl.tables.Session.learn`.
+        """
+        is_row = isinstance(row, Mapping)
+        learn: Any = self._session.learn_row if is_row else self._session.learn
+        return self._after(learn(row, label))
+
+    def forget(self, id: str | int) -> None:
+        """Stop waiting for the label of a row, which will never come.
+
+        Raises:
+          ValueError: as :meth:`jaxmkl.tables.Session.forget`.
+        """
+        self._session.forget(id)
+        self._after(None)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it and the rows that wait for labels, as :func:`save_pipeline` does.
+
+        Raises:
+          ValueError: as :func:`jaxmkl.save`.
+        """
+        save_pipeline(path, self)
+
 
 def save_pipeline(path: str | os.PathLike[str], pipeline: Pipeline) -> None:
     """Write a pipeline to one npz file, which holds no code and appears whole or not at all.
 
-    :func:`jaxmkl.load` reads its learner and state, too.
+    :func:`jaxmkl.load` reads its learner and state, too. Rows that wait for labels are written
+    with it.
 
     Raises:
       ValueError: as :func:`jaxmkl.save`.
@@ -266,7 +345,10 @@ def save_pipeline(path: str | os.PathLike[str], pipeline: Pipeline) -> None:
     extra = {"model": FORMAT, "columns": pipeline.columns.to_json()}
     extra |= {"seen": pipeline.seen._asdict(), "fills": np.array(pipeline.fills).tolist()}
     extra |= {"rows": pipeline.rows, "source": pipeline.source, "jaxmkl": pipeline.version}
-    save(path, pipeline.learner, pipeline.state, extra=extra)
+    arrays: dict[str, np.ndarray] = {}
+    if (session := vars(pipeline).get("_session")) is not None:
+        extra["session"], arrays = session.to_arrays()
+    save_beside(path, pipeline.learner, pipeline.state, extra, more=arrays)
 
 
 def load_pipeline(path: str | os.PathLike[str]) -> Pipeline:
@@ -300,7 +382,20 @@ def load_pipeline(path: str | os.PathLike[str]) -> Pipeline:
     if not _fits(pipeline):
         text = "its columns do not fit its learner, or its fills or counts are not finite"
         raise ValueError(f"load_pipeline: {name} is damaged: {text}")
+    if "session" in extra:
+        try:
+            pipeline._session.restore(extra["session"], _more(name))
+        except (ValueError, KeyError, TypeError) as error:
+            text = f"is damaged: the rows that wait for labels: {error}"
+            raise ValueError(f"load_pipeline: {name} {text}") from None
     return pipeline
+
+
+def _more(name: str) -> dict[str, np.ndarray]:
+    """The arrays of a file of :meth:`jaxmkl.tables.Session.save` that wait for labels."""
+    with open(name, "rb") as file:
+        archive = Archive(file)
+        return {key: archive.read(key) for key in archive.keys if key.startswith("waiting")}
 
 
 def _fits(pipeline: Pipeline) -> bool:

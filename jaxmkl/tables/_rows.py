@@ -171,7 +171,11 @@ class Table:
             raise ValueError(f"{source}: has no columns")
 
     def chunks(self, size: int) -> Iterator[Chunk]:
-        """Read chunks of ``size`` rows; the last one has the rest."""
+        """Read chunks of ``size`` rows; the last one has the rest.
+
+        A chunk of text from a pipe, unless it is compressed, has at most so many: the first one
+        that comes, and those that are there by then.
+        """
         for frame in self._frames(at_most(size, len(self.names))):
             numbers = range(self._read + 1, self._read + 1 + len(frame))
             self._read += len(frame)

@@ -5,12 +5,12 @@ CSV remain text here: the kind of a column is decided once, and no later row can
 """
 
 import csv
-import io
 import itertools
 import json
 import re
+import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import polars as pl
 
@@ -24,6 +24,9 @@ from jaxmkl.tables._words import twice
 SEPARATORS = ";\t|,"  # the first of several that split alike: commas may be decimal ones
 SAID = re.compile(r"sep=([,;\t|])", re.IGNORECASE)  # a line that names the separator
 Reasons = dict[int, str]  # why rows are refused, by their places in a chunk
+PIECE = 2**16  # bytes that are read at once, as many as a pipe of Linux holds
+PATIENCE = 0.01  # seconds that a chunk waits for lines of a pipe, once the first one has come
+BOM = b"\xef\xbb\xbf"
 NAMED_BY = 1000  # the first objects of JSON, from which the names of columns are taken
 
 
@@ -71,52 +74,109 @@ class Lines(Iterator[str]):
 
     def __init__(self, file: Bytes, longest: int) -> None:
         self.number = 0
-        self._file, self._longest, self._back = file, longest, deque[str]()
+        self._file, self._longest, self._patience = file, longest, 0.0
+        self._lines = deque[str]()  # read or put back
+        self._part, self._size, self._held = list[bytes](), 0, b""  # of a line that has no end yet
+        self._is_first, self._is_over = True, False
         self._error: ValueError | None = None
-        # the ends of lines are kept as they are
-        self._text = io.TextIOWrapper(file.stream, "utf-8-sig", "surrogateescape", newline="")
 
     def __next__(self) -> str:
-        line = self._back.popleft() if self._back else self._read()
-        if not line:
-            raise StopIteration
+        while not self._lines:
+            if self._is_over:
+                raise StopIteration
+            self._read()
         self.number += 1
-        return line
+        return self._lines.popleft()
 
-    def _read(self) -> str:
-        """Read a line; "" at the end."""
-        if self._error is not None:
-            return ""
-        most = self._longest << 20
+    def _read(self) -> None:
+        """Read what has come, at least a byte; an error or the end is the last of it."""
         try:
-            line = self._text.readline(most + 1)
-            if len(line) <= most:
-                return line
-            where = f"{self._file.name}, line {self.number + 1}"
-            text = f"is longer than {self._longest} MiB"
-            self._error = ValueError(f"{where}: {text} (--longest-line allows more)")
+            read = self._file.stream.read1(PIECE)
         except Exception:
-            # not around each line, as entering a context takes longer than a line
             try:
                 with self._file.whole():
                     raise
             except ValueError as error:
-                self._error = error
-        return ""
+                self._error, self._is_over = error, True
+            return
+        if len(read) == PIECE:  # the writer had to wait
+            self._patience = PATIENCE
+        self._is_over, found = not read, self._held + read
+        # a line that ends with \r may go on with \n
+        self._held = b"\r" if read and found.endswith(b"\r") else b""
+        found = found.removesuffix(self._held)
+        end = max(found.rfind(b"\n"), found.rfind(b"\r")) + 1 if read else len(found)
+        if end or not read:
+            whole = b"".join([*self._part, found[:end]])
+            if self._is_first:
+                whole, self._is_first = whole.removeprefix(BOM), False
+            self._part, self._size, found = [], 0, found[end:]
+            # those of bytes, as those of text would end at other characters, too
+            lines = whole.splitlines(True)
+            if not self._is_too_long(len(lines[0]) if lines else 0):
+                self._lines += (line.decode("utf-8", "surrogateescape") for line in lines)
+        self._part.append(found)
+        self._size += len(found)
+        self._is_too_long(self._size)
+
+    def _is_too_long(self, size: int) -> bool:
+        """End the lines if the next one has too many bytes."""
+        if size > self._longest << 20 and self._error is None:
+            where = f"{self._file.name}, line {self.number + len(self._lines) + 1}"
+            text = f"is longer than {self._longest} MiB"
+            self._error = ValueError(f"{where}: {text} (--longest-line allows more)")
+            self._is_over, self._part = True, []
+        return self._error is not None
+
+    def have_come(self) -> bool:
+        """Tell whether a whole line can be read, of a pipe without much patience."""
+        while not (self._lines or self._is_over):
+            began = time.monotonic()
+            has_come = self._file.has_come(self._patience)
+            self._patience -= time.monotonic() - began
+            if not has_come:
+                return False
+            self._read()
+        return bool(self._lines)
+
+    def taken(self, size: int, is_row: Callable[[str], bool]) -> list[tuple[int, str]]:
+        """Take lines with a row, with their numbers, up to ``size``: one at least, unless all
+        lines were read, and of a pipe those that have come."""
+        found, self._patience = list[tuple[int, str]](), PATIENCE
+        while len(found) < size and (not found or self.have_come()):
+            first, line = self.number + 1, next(self, None)
+            if line is None:
+                break
+            more = range(min(size - len(found) - 1, len(self._lines)))
+            lines, self.number = [line, *(self._lines.popleft() for _ in more)], first + len(more)
+            found += (one for one in enumerate(lines, first) if is_row(one[1]))
+        return found
+
+    def begun(self, size: int | None, is_row: Callable[[str], bool]) -> list[tuple[int, str]]:
+        """The next lines with a row, up to ``size``, which stay to be read."""
+        read, found = list[str](), list[tuple[int, str]]()
+        while size is None or len(found) < size:
+            if (line := next(self, None)) is None:
+                break
+            read.append(line)
+            if is_row(line):
+                found.append((self.number, line))
+        self.put_back(read)
+        return found
 
     def put_back(self, lines: Sequence[str]) -> None:
         """Put back the last lines that were read."""
-        self._back.extendleft(reversed(lines))
+        self._lines.extendleft(reversed(lines))
         self.number -= len(lines)
 
-    def first(self) -> list[str]:
-        """The lines by which a format is recognised, before any is read.
+    def first(self, number: int) -> list[str]:
+        """The first lines, up to ``number``, by which a table is recognised; they stay to be read.
 
         Raises:
           ValueError: if there is none.
         """
         found, size = list[str](), 0
-        for line in itertools.islice(self, _header.LOOKED_AT):
+        for line in itertools.islice(self, number):
             found.append(line)
             size += len(line)
             if size > _header.MOST_LOOKED_AT and len(found) > 1:
@@ -129,7 +189,12 @@ class Lines(Iterator[str]):
     @property
     def is_cut(self) -> bool:
         """True if an error ended the lines."""
-        return self._error is not None
+        return self._error is not None and not self._lines
+
+    @property
+    def is_waited_for(self) -> bool:
+        """True if the next line of a pipe has not come yet."""
+        return not (self._lines or self._is_over)
 
     def check(self) -> None:
         """Raise the error that ended the lines, if one did."""
@@ -147,10 +212,12 @@ class CSV(TextTable):
 
     def __init__(self, file: Bytes, reading: Reading | None = None) -> None:
         super().__init__(file, reading)
-        first, name, given = self.lines.first(), file.name, self.reading
+        name, given = file.name, self.reading
+        separator, number = self._known_header()
+        first = self.lines.first(number)
         if why := not_text(file, 1, first[0]):
             raise ValueError(why)
-        self.separator = _header.separator_of(first, SEPARATORS)
+        self.separator = separator or _header.separator_of(first, SEPARATORS)
         if said := SAID.fullmatch(first[0].strip()):  # a line that spreadsheets write
             self.separator = said[1]
             next(self.lines)
@@ -183,9 +250,35 @@ class CSV(TextTable):
                 raise ValueError(f"{where}: {text} (--names)")
             self.names = [*given.names]
 
+    def _known_header(self) -> tuple[str, int]:
+        """The separator and the line of a header with most columns of a pipeline, if it is one.
+
+        It is sure, whatever is below. Otherwise more lines decide.
+        """
+        known, given = {*self.reading.columns}, self.reading
+        rows = self.lines.begun(1, _is_row) if known else []
+        if said := rows and rows[0][0] == 1 and SAID.fullmatch(rows[0][1].strip()):
+            rows = self.lines.begun(2, _is_row)
+        if not rows or rows[-1][1].count('"') % 2:
+            return "", _header.LOOKED_AT
+
+        def found(separator: str) -> tuple[int, int]:
+            cells = next(iter(_header.rows_of([rows[-1][1]], separator).cells), [])
+            names: Sequence[str] = cells
+            if given.names:
+                names = given.names if len(cells) == len(given.names) else ()
+            elif given.header is False:
+                names = [f"column_{i + 1}" for i in range(len(cells))]
+            return len(known.intersection(names)), -len(names)
+
+        best = max(said[1] if said else SEPARATORS, key=found)
+        is_sure = 2 * found(best)[0] > len(known)
+        return (best, rows[-1][0]) if is_sure else ("", _header.LOOKED_AT)
+
     def _chunks(self, size: int) -> Iterator[Chunk]:
         while True:
-            before, lines = self.lines.number, list(itertools.islice(self.lines, size))
+            before = self.lines.number
+            lines = [line for _, line in self.lines.taken(size, bool)]
             numbers: Sequence[int] = range(before + 1, before + 1 + len(lines))
             frame, refused = self._split(lines), Reasons()
             if frame is None:
@@ -216,8 +309,9 @@ class CSV(TextTable):
     def _parsed(self, size: int) -> tuple[list[tuple[int, list[str]]], Reasons]:
         """Read the next ``size`` rows that are not blank.
 
-        A row whose quotes are wrong is only its first line: the next row begins below it. The
-        header may have any width.
+        A row whose quotes are wrong is only its first line: the next row begins below it. A row
+        behind others of which a part has come is left to the next chunk. The header may have any
+        width.
 
         Returns:
           The lines in which rows begin, with their cells, and reasons for refusals, by place.
@@ -225,7 +319,9 @@ class CSV(TextTable):
         lines, rows, refused, taken = self.lines, list[tuple[int, list[str]]](), Reasons(), []
 
         def noted() -> Iterator[str]:
-            for line in lines:
+            while not rows or lines.have_come():
+                if (line := next(lines, None)) is None:
+                    return
                 taken.append(line)
                 yield line
 
@@ -248,6 +344,9 @@ class CSV(TextTable):
                         continue
                     why = self._unread(where, begin, row)
                 except csv.Error as error:
+                    if rows and lines.is_waited_for:
+                        lines.put_back(taken)
+                        break
                     if lines.is_cut:
                         break
                     row, why = [], f"{where}: {_of_quotes(str(error), lines.number)}"
@@ -285,27 +384,23 @@ class NDJSON(TextTable):
 
     def __init__(self, file: Bytes, reading: Reading | None = None) -> None:
         super().__init__(file, reading)
-        rows = self._objects()
-        begun = list(itertools.islice(rows, NAMED_BY))
-        self.named_by = NAMED_BY if len(begun) == NAMED_BY else None
-        self._rows = itertools.chain(begun, rows)
-        self.names = list(dict.fromkeys(name for _, row, _ in begun for name in row))
+        known = set[str]() if file.is_at_rest else {*self.reading.columns}
+        # of a pipe, the first object decides if it has a column of the pipeline
+        for most in (1, NAMED_BY):
+            begun = [self._object(*row) for row in self.lines.begun(most, _is_row)]
+            self.names = list(dict.fromkeys(name for row, _ in begun for name in row))
+            if known.intersection(self.names):
+                break
+        self.named_by = most if len(begun) == most else None
         if not self.names:
-            for _, _, why in begun[:1]:
+            for _, why in begun[:1]:
                 if why:
                     raise ValueError(why)
             self.lines.check()
             raise ValueError(f"{file.name}: has no columns, only empty objects")
 
-    def _objects(self) -> Iterator[tuple[int, dict[str, object], str]]:
-        """Read the lines that are not blank: number, object, and the reason to refuse it or ""."""
-        for text in self.lines:
-            if text.strip():
-                row, why = self._object(text)
-                yield self.lines.number, row, why
-
-    def _object(self, text: str) -> tuple[dict[str, object], str]:
-        number = self.lines.number
+    def _object(self, number: int, text: str) -> tuple[dict[str, object], str]:
+        """The object of a line, and the reason to refuse it or ""."""
         where = f"{self.file.name}, line {number}"
         if why := not_text(self.file, number, text):
             return {}, why
@@ -321,12 +416,17 @@ class NDJSON(TextTable):
         return row, ""
 
     def _chunks(self, size: int) -> Iterator[Chunk]:
-        while taken := list(itertools.islice(self._rows, size)):
-            lines, rows, reasons = zip(*taken, strict=True)
+        while taken := self.lines.taken(size, _is_row):
+            lines = [number for number, _ in taken]
+            rows, reasons = zip(*(self._object(*row) for row in taken), strict=True)
             names = dict.fromkeys([*self.names, *(name for row in rows for name in row)])
             cells = [series_of(name, [row.get(name) for row in rows]) for name in names]
             refused = {place: why for place, why in enumerate(reasons) if why}
             yield self._chunk(pl.DataFrame(cells), lines, refused)
+
+
+def _is_row(line: str) -> bool:
+    return not line.isspace()
 
 
 def names_of(where: str, header: list[str], notes: list[str]) -> list[str]:

@@ -14,7 +14,7 @@ from jaxmkl.tables._arff import is_arff, read_arff
 from jaxmkl.tables._bytes import Bytes
 from jaxmkl.tables._cells import series_of
 from jaxmkl.tables._reading import How, Reading
-from jaxmkl.tables._rows import Chunk, Table
+from jaxmkl.tables._rows import Chunk, Table, at_most
 from jaxmkl.tables._text import CSV, NDJSON
 from jaxmkl.tables._words import number_in
 
@@ -226,6 +226,14 @@ def _is_series(source: object) -> bool:
     )
 
 
+def of_rows(rows: Sequence[Any]) -> pl.DataFrame:
+    """A table of rows by name; a ``ValueError`` where polars has no such cells."""
+    try:
+        return _of_rows([_row_of(row) for row in rows])
+    except (TypeError, pl.exceptions.PolarsError) as error:
+        raise ValueError(str(error).partition("\n")[0]) from None
+
+
 def _of_rows(rows: Sequence[Any]) -> pl.DataFrame:
     names = dict.fromkeys(name for row in rows for name in row)
     cells = ((name, [_known(row.get(name)) for row in rows]) for name in names)
@@ -260,9 +268,46 @@ def joined(table: Table, size: int) -> Chunk:
     Raises:
       ValueError: there are no rows.
     """
-    parts = list(table.chunks(size))
+    if not (parts := list(table.chunks(size))):
+        raise without_rows(table)
+    return as_one(parts)
+
+
+def beginning(
+    table: Table, chunks: Iterator[Chunk], size: int, wanted: int
+) -> tuple[Chunk, list[int]]:
+    """Read the first chunk, and join it with the next ones as long as its rows are too few.
+
+    Args:
+      table: the table.
+      chunks: its chunks of ``size`` rows.
+      size: the most rows that are looked at.
+      wanted: the number of rows that can be read for which it waits.
+
+    Returns:
+      The chunk, and the first places, up to ``wanted``, of rows that can be read.
+
+    Raises:
+      ValueError: there are no rows.
+    """
+    parts, number, most = list[Chunk](), 0, at_most(size, len(table.names))
+    for part in chunks:
+        parts.append(part)
+        number += len(part.frame)
+        if number >= most or number - sum(len(one.refused) for one in parts) >= wanted:
+            break
     if not parts:
         raise without_rows(table)
+    whole = as_one(parts)
+    refused = dict(whole.refused)
+    good = [row for row in range(min(number, most)) if row not in refused]
+    return whole, good[:wanted]
+
+
+def as_one(parts: Sequence[Chunk]) -> Chunk:
+    """Join the rows of chunks, one at least."""
+    if len(parts) == 1:
+        return parts[0]
     columns = []
     for name in dict.fromkeys(name for part in parts for name in part.frame.columns):
         cells = [part.column(name).raw for part in parts]

@@ -199,3 +199,26 @@ def test_parameters_have_derivatives(x64):
 def test_errors(make, argument):
     with pytest.raises(ValueError, match=argument):
         make()
+
+
+def test_short_memories_carry_the_prediction_after_a_change():
+    """By the information of a composed learner, with one output and with two."""
+    X = np.random.default_rng(1).normal(size=(600, 2)).astype(np.float32)
+    y = np.where(np.arange(600) < 400, 1.0, -1.0) * np.sin(X[:, 0])
+    y = y.astype(np.float32)
+    banks = jaxmkl.models.FeatureModels(
+        jaxmkl.Gaussian(1.0), (OGD(0.1), RLS(0.1, (1.0, 0.9))), jaxmkl.features.FourierFeatures(8)
+    )
+    top = Stack(Mixture((1.0, 0.9)), RLS(10.0, (1.0, 0.99)))
+    for targets in (y, np.stack([y, y], axis=1)):
+        K = None if targets.ndim == 1 else 2
+        learner = jaxmkl.MKL(banks, top, num_outputs=K)
+        state = learner.init(jax.random.key(0), 2)
+        before, _ = jaxmkl.run(learner, state, X[:400], targets[:400])
+        after, _ = jaxmkl.run(learner, before, X[400:460], targets[400:460])
+        one, other = learner.info(before).shares, learner.info(after).shares
+        assert (one.memories.shape, one.stacks.shape) == ((2,), (3,))
+        for of in (*one, *other):
+            np.testing.assert_allclose(np.sum(of), 1.0, atol=1e-6)
+        assert other.memories[1] > one.memories[1] + 0.2
+    assert jaxmkl.raker().info(jaxmkl.raker().init(jax.random.key(0), 2)).shares is None

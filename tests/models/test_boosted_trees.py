@@ -55,7 +55,8 @@ def test_grows_and_learns_as_plain_loops_do(number, loss, K):
         memory = [np.where(np.arange(200)[:, None] < number, a[:200], 0.0) for a in (X, y)]
         memory[1] = memory[1].reshape(200, *(() if K == 1 else (K,)))
         count = jnp.asarray(number, jnp.int32)
-        seen = Renewal(*map(jnp.asarray, memory), count, count, count, jax.random.key(5))
+        begun = jnp.asarray(64, jnp.int32)
+        seen = Renewal(*map(jnp.asarray, memory), count, count, begun, jax.random.key(5))
         state = renewed(bank, state, seen)
         bits = (200 - 1).bit_length()
 
@@ -117,19 +118,37 @@ def test_its_room_is_as_it_says():
 
 @pytest.mark.slow
 def test_merged_shards_grow_it_on_what_they_kept():
-    X, y = jax.random.normal(jax.random.key(1), (2, 65, 3)), jnp.zeros((2, 65))
+    # 96 examples in all, a round in which shards grow the forest alone
+    X, y = jax.random.normal(jax.random.key(1), (2, 48, 3)), jnp.zeros((2, 48))
     y = y + X[..., 0] * X[..., 1]
     learner = jaxmkl.MKL(SMALL, Uniform())
     shards, _ = jaxmkl.run_fleet(learner, stacked(*[begin(learner, 3)] * 2), X, y)
     merged = jaxmkl.merge(learner, shards)
     (own,), memory = merged.models, merged.memory
-    np.testing.assert_allclose(own.start, np.mean(memory.y[:130]), atol=1e-6)
-    at = np.asarray(jax.jit(lambda s, X: SMALL.encode(s, X, 0, None))(own, memory.X[:130]).leaf)
+    np.testing.assert_allclose(own.start, np.mean(memory.y[:96]), atol=1e-6)
+    at = np.asarray(jax.jit(lambda s, X: SMALL.encode(s, X, 0, None))(own, memory.X[:96]).leaf)
     counts = plain(own.of_leaves)[:, -1]
-    for tree in range(4, 12):
+    for tree in range(4, 8):
         found, numbers = np.unique(at[:, tree], return_counts=True)
         assert len(found) > 4
         np.testing.assert_array_equal(counts[found], numbers)
+
+
+@pytest.mark.slow
+def test_stays_where_the_forest_alone_grows():
+    X = jax.random.normal(jax.random.key(1), (130, 3))
+    y, number = X[:, 0] * X[:, 1], jnp.asarray(130, jnp.int32)
+    renewals = [
+        Renewal(X, y, number, number, jnp.asarray(at), jax.random.key(3)) for at in (8, 12)
+    ]
+    one = renewed(SMALL, SMALL.init(jax.random.key(0), 3, "float32"), renewals[0])
+    one = one._replace(of_leaves=one.of_leaves + 1, start=one.start + 1)
+    two, root = renewed(SMALL, one, renewals[1]), SMALL.plan.roots[4]
+    assert_equal(one.of_leaves[root:], two.of_leaves[root:])
+    assert_equal(one.trees.threshold[root:], two.trees.threshold[root:])
+    assert_equal(one.trees.links[3 * root :], two.trees.links[3 * root :])
+    assert_equal(one.start, two.start)
+    assert np.any(plain(one.trees.threshold[:root]) != plain(two.trees.threshold[:root]))
 
 
 @pytest.mark.slow
@@ -142,7 +161,9 @@ def test_runs_side_by_side_are_those_alone():
     def alone(number):
         known = np.arange(256) < number
         x, y = jnp.where(known[:, None], X, 0), jnp.where(known, X[:, 0] * X[:, 1], 0)
-        return renewed(bank, state, Renewal(x, y, number, number, number, jax.random.key(3)))
+        return renewed(
+            bank, state, Renewal(x, y, number, number, jnp.asarray(64), jax.random.key(3))
+        )
 
     numbers = jnp.asarray([70, 256, 130], jnp.int32)
     beside = jax.jit(jax.vmap(alone))(numbers)

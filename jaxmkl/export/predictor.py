@@ -1,0 +1,150 @@
+"""Predict with a file of ``jaxmkl export``; this module needs NumPy alone, and may be copied.
+
+predictor = load("model.npz")
+predictor.predict([{"height": 1.5, "colour": "red"}])       # rows, or
+predictor.predict({"height": [1.5], "colour": ["red"]})     # columns; predict_proba likewise
+"""
+# mypy: allow-untyped-defs
+
+import functools
+import json
+import warnings
+
+import numpy as np
+
+FORMAT = 1
+BLANKS = " \t\r\n\u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+
+
+def _standardise(x, kept, least, most, number, mean, variance, of_mean, of_variance):
+    """Inputs (B, D) by running moments, in which each row counts as the next one."""
+    near = np.clip(x, least, most)
+    now = mean + ((near - mean) / number + of_mean)
+    variance = variance + (((near - mean) * (near - now) - variance) / number + of_variance)
+    z = (near - now) / np.sqrt(np.where(variance > 0, variance, np.inf))
+    return np.where(kept, x, z).astype(np.float64)
+
+
+def _fourier(x, frequencies, vector, weights):
+    """Values (B, K, E) of weights (K, E, 2 F), each on the waves of a vector of frequencies."""
+    t = 2 * np.pi * (x @ frequencies.reshape(-1, x.shape[1]).T).reshape(-1, *frequencies.shape[:2])
+    waves = np.concatenate([np.sin(t), np.cos(t)], axis=-1)[:, vector]
+    return np.einsum("bem,kem->bke", waves, weights)
+
+
+def _trees(x, links, thresholds, roots, leaves, weights, start, is_log_odds):
+    """Values (B, K, E) by weights of leaves; split s leads to links[3 s] or to the next."""
+    split = np.zeros((len(x), len(roots)), int)
+    while (split >= 0).any():
+        at = roots + np.maximum(split, 0)
+        right = np.take_along_axis(x, links[3 * at + 2], axis=1) > thresholds[at]
+        split = np.where(split < 0, split, links[3 * at + right])
+    values = np.einsum("et,btk->bke", weights, leaves[roots + ~split]) + start
+    return np.where(is_log_odds, np.tanh(values / 2), values)
+
+
+def _combine(x, least, most, weights, stack, least_stack, most_stack, shares):
+    """Shares of a mean m of values (B, K, E), and of regressions on m and the values less m."""
+    x = np.clip(x, least[:, None], most[:, None])
+    m = (x * weights).sum(axis=-1, keepdims=True)
+    stacks = m + np.einsum("bke,kre->bkr", np.concatenate([x - m, m], axis=-1), stack)
+    stacks = np.clip(stacks, least_stack[:, None], most_stack[:, None])
+    return (np.concatenate([m, stacks], axis=-1) * shares).sum(axis=-1)
+
+
+def _calibrate(x, scale, half, signs, sure, large, weights, log_shares):
+    """Log probabilities of the classes (B, K) by a mixture of two models; of two, x is [-f, f]."""
+    p = np.clip((1 + x) / 2, 1 - sure, sure)
+    rows = large * np.tanh(scale * x / large), np.log(p) - np.log1p(-p), signs
+    both = scale * x, sum(w * row for w, row in zip(weights, rows, strict=False))
+    each = half * np.stack(both)
+    each = each - np.logaddexp.reduce(each, axis=-1, keepdims=True)
+    return np.logaddexp(*(log_shares[:, None, None] + each))
+
+
+_OPERATIONS = {f.__name__: f for f in (_standardise, _fourier, _trees, _combine, _calibrate)} | {
+    "_chain": lambda *inside: functools.reduce(lambda x, call: call(x), inside[:-1], inside[-1]),
+    "_join": lambda *inside: np.concatenate([call(inside[-1]) for call in inside[:-1]], axis=-1),
+    "_linear": lambda x, weights, constants: np.einsum("bd,ked->bke", x, weights) + constants,
+    "_affine": lambda x, shift, scale: shift + scale * x,
+}
+
+
+def _read(cell, header, kind):
+    """A cell as a number, NaN if missing and infinite if it is none; or a word, ? if missing."""
+    cell = cell.item() if hasattr(cell, "item") else cell
+    text = cell.strip(BLANKS) if isinstance(cell, str) else None
+    missing = cell is None or cell != cell or cell in header["numbers"]
+    missing = missing if text is None else text.lower() in header["words"]
+    if kind != "number":
+        is_whole = isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53
+        word = "?" if missing else text or str(int(cell) if is_whole else cell)
+        return word.lower() if kind == "boolean" or isinstance(cell, bool) else word
+    try:
+        good = text is None or set(text) <= set("0123456789.eE+-")
+        return np.nan if missing else float(cell if good else np.inf)
+    except (TypeError, ValueError, OverflowError):
+        return np.inf
+
+
+def _inputs(cells, header, name, kind, codes=None, default=None, **number):
+    found = [_read(cell, header, kind) for cell in cells]
+    if kind != "number":
+        return np.array([codes.get(word, default) for word in found], float)
+    X = np.where(gaps := np.isnan(found), number["mean"], found) - number["start"]
+    for row in np.flatnonzero(~(np.abs(X) <= header["bound"])):
+        raise ValueError(f"predict: column {name!r}: {cells[row]!r} is no number, or too large")
+    return np.stack([X, gaps][: 1 + number["missing"]], axis=1)
+
+
+class Predictor:
+    """An exported pipeline; :func:`load` makes one."""
+
+    def __init__(self, header, arrays):
+        def built(name, inside=(), **names):
+            inner, given = [built(**o) for o in inside], {k: arrays[a] for k, a in names.items()}
+            return functools.partial(_OPERATIONS[f"_{name}"], *inner, **given)
+
+        if header["format"] != FORMAT:
+            raise ValueError(f"it has format {header['format']}; this module reads {FORMAT}")
+        self.header, self._call = header, built(**header["operation"])
+
+    def predict(self, data):
+        """Names of classes, or numbers (n,), of a list of rows or a dict of columns."""
+        values, names = self.values(self.encode(data)), np.array(self.header["classes"])
+        return names[values.argmax(axis=1)] if len(names) else self.header["start"] + values[:, 0]
+
+    def predict_proba(self, data):
+        """Probabilities (n, K) of the classes in their order."""
+        if not self.header["has_probabilities"]:
+            raise ValueError("predict_proba: the pipeline must predict probabilities of classes")
+        return np.exp(self.values(self.encode(data)))
+
+    def values(self, X):
+        """Numbers less their start (n, 1), or log-odds of the classes (n, K), of inputs (n, D)."""
+        return np.concatenate([self._call(X[i : i + 512]) for i in range(0, len(X), 512)])
+
+    def encode(self, data):
+        """The inputs (n, D); a column that is not there is missing in all rows, with a warning."""
+        wanted = {column["name"]: column for column in self.header["columns"]}
+        if not isinstance(data, dict):
+            data = {n: [r.get(n) for r in data] for n in wanted if any(n in r for r in data)}
+        sizes = {len(data[name]) for name in wanted.keys() & data.keys()}
+        if len(sizes) != 1 or 0 in sizes:
+            raise ValueError(f"predict: data must have rows, with some of the columns {[*wanted]}")
+        if absent := sorted(wanted.keys() - data.keys()):
+            warnings.warn(f"columns that count as missing: {absent}", stacklevel=3)
+        none = [None] * max(sizes)
+        X = [_inputs(data.get(n, none), self.header, **own) for n, own in wanted.items()]
+        return np.concatenate(X, axis=1).astype(np.float32)
+
+
+def load(path):
+    """Read a file of ``jaxmkl export``; a ValueError says that it is none, or damaged."""
+    with open(path, "rb") as file:
+        try:
+            arrays = dict(np.load(file, allow_pickle=False))
+            return Predictor(json.loads(arrays.pop("header").tobytes()), arrays)
+        except Exception as error:
+            text = f"{path} is no exported predictor, or damaged: {error}"
+            raise ValueError(text) from None

@@ -1,0 +1,416 @@
+"""What a session does: rows are predicted one at a time, and labels are learned as they come."""
+
+import dataclasses
+import itertools
+from collections import OrderedDict
+from collections.abc import Iterable, KeysView, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from jaxmkl import _pytree as pytree
+from jaxmkl import abilities
+from jaxmkl._checks import input_bound, shown
+from jaxmkl._learner import Learner, Prediction, learned_late, reported
+from jaxmkl._programs import LARGE, Kept
+from jaxmkl._renewals import renewals_of
+from jaxmkl._types import PyTree
+from jaxmkl.checkpoint import arrays_of, tree_of
+from jaxmkl.evaluate import central_intervals, predicts_log_odds
+from jaxmkl.query import All
+from jaxmkl.tables._given import Given, Refused
+from jaxmkl.tables._plain import WHOLE
+from jaxmkl.tables._rows import Chunk
+from jaxmkl.tables.source import of_rows
+from jaxmkl.wrappers import LabelBudget, layers
+
+MOST_WAITING = 10_000  #: examples that may wait for a label, by default
+LARGEST = input_bound(np.float32) / 2  # of labels, whose differences are to be numbers
+AT_ONCE = 1024  # rows that are predicted together
+Id = str | int
+Label = str | float
+
+
+class Asked(NamedTuple):
+    """The answer to a row."""
+
+    id: Id
+    """The row's id, by which its label is learned."""
+    prediction: Label
+    """The name of a class, or a number in the target's units."""
+    wanted: bool
+    """True if the learner wants the label."""
+    probabilities: dict[str, float] | None = None
+    """Probabilities by class, of learners in :func:`jaxmkl.wrappers.probabilities`."""
+    interval: tuple[float, float] | None = None
+    """The ends between which nine of ten labels lie, of learners that know them
+    (:func:`jaxmkl.wrappers.predictive`, :func:`jaxmkl.wrappers.intervals`)."""
+    importances: dict[str, float] | None = None
+    """How much each column matters, of sum 1, if it was asked for and the learner knows it."""
+
+
+class Example(NamedTuple):
+    """An example that waits for its label."""
+
+    x: np.ndarray
+    """Its inputs (D,), with gaps filled by what was known when it was asked for."""
+    context: PyTree
+    """What belonged to it in the state then (:func:`jaxmkl.abilities.context`)."""
+
+
+class Learning:
+    """A session (:class:`jaxmkl.tables.Session`) without files.
+
+    Args:
+      pipeline: a pipeline.
+      most_waiting: how many rows may wait for their labels.
+    """
+
+    def __init__(self, pipeline: Any, most_waiting: int = MOST_WAITING) -> None:
+        target = pipeline.columns.target
+        wanted = "one whose table has a target"
+        pytree.require(target is not None, "Session", "pipeline", pipeline.source, wanted)
+        assert target is not None
+        self.most_waiting = pytree.as_count("Session", "most_waiting", most_waiting, minimum=1)
+        self.dropped = 0  #: rows that were forgotten because too many waited
+        self._pipeline, self._target = pipeline, target
+        self._learner, self._columns = pipeline.learner, pipeline.columns
+        self._state, self._fills = pipeline.state, pipeline.fills
+        self._seen, self._rows = pipeline.seen, pipeline.rows
+        self._waiting = OrderedDict[Id, Example]()  # the oldest first
+        self._unwanted = OrderedDict[Id, None]()  # rows that the learner skipped, without a label
+        self._next = 0  # the next id that is made
+        self._given = Given(self._columns)
+        self._places = {name: float(at) for at, name in enumerate(target.classes)}
+        self._is_odds = predicts_log_odds(self._learner)
+        self._wants_all = _wants_all(self._learner)
+
+    @property
+    def standing(self) -> dict[str, Any]:
+        """The fields of the pipeline that change as it learns."""
+        now = {"state": self._state, "fills": self._fills}
+        return now | {"seen": self._seen, "rows": self._rows}
+
+    @property
+    def pipeline(self) -> Any:
+        """The pipeline as it is now: a value that learns nothing of what comes later."""
+        return dataclasses.replace(self._pipeline, **self.standing)
+
+    @property
+    def waiting(self) -> KeysView[Id]:
+        """The ids of the rows that wait for labels, the oldest first."""
+        return self._waiting.keys()
+
+    # rows
+
+    def ask(
+        self, rows: Any, ids: Iterable[Id] | None = None, *, importances: bool = False
+    ) -> list[Asked]:
+        """Predict rows, which then wait for their labels.
+
+        Several rows are as if each was asked for by itself. Where the learner wants all labels,
+        they are predicted together.
+
+        Args:
+          rows: the cells of a row by column, several such mappings, or a DataFrame of polars.
+            Columns that the pipeline does not know are ignored, the target among them; cells that
+            are not there count as missing.
+          ids: an id for each row, text or an integer; by default the next numbers.
+          importances: whether to return the importances of the columns.
+
+        Raises:
+          Refused: a row cannot be read, ids are not as many as rows, or an id waits already.
+
+        Warns:
+          UserWarning: a column is not there, once for each column.
+        """
+        given = self._given.rows(rows)
+        own = self._ids(len(given), ids)
+        X, fills = self._given.inputs(given, self._fills, None if ids is None else own)
+        found = list[tuple[Prediction, bool]]()
+        examples, state = list[Example | None](), self._state
+        context = abilities.context(self._learner, state)
+        if self._wants_all and len(X) > 1:
+            for first in range(0, len(X), AT_ONCE):
+                part = X[first : first + AT_ONCE]
+                said = _on_host(self._learner.predict_many(state, part))
+                found += [(_row(said, at), bool(said.query[at])) for at in range(len(part))]
+            examples += [Example(x, context) for x in X]
+            state = _awaiting(self._learner, state, len(X))
+        else:
+            for x in X:
+                context = abilities.context(self._learner, state)
+                prediction, state = self._learner.ask(state, x)
+                said = _on_host(prediction)
+                wanted = bool(said.query)
+                if not wanted:
+                    state = _learned(self._learner, state, context, x, 0.0, False)
+                found.append((said, wanted))
+                examples.append(Example(x, context) if wanted else None)
+        by_column = self._importances() if importances else None
+        answers = self._answers(own, found, by_column)
+        self._state, self._fills = state, fills
+        self._keep(own, examples)
+        return answers
+
+    def _keep(self, own: Sequence[Id], examples: Sequence[Example | None]) -> None:
+        """Let rows wait, and forget the oldest ones where too many do."""
+        self._next = max([self._next, *(one + 1 for one in own if isinstance(one, int))])
+        for one, example in zip(own, examples, strict=True):
+            self._unwanted.pop(one, None)
+            if example is None:
+                self._unwanted[one] = None
+                self._rows += 1
+            else:
+                self._waiting[one] = example
+        while len(self._unwanted) > self.most_waiting:
+            self._unwanted.popitem(last=False)
+        while len(self._waiting) > self.most_waiting:
+            self.forget(next(iter(self._waiting)))
+            self.dropped += 1
+
+    # labels
+
+    def learn(self, id: Id, label: object) -> bool:
+        """Learn the label of a row that was asked for, in any order.
+
+        Returns:
+          False if the learner did not want the label, and so did not learn it.
+
+        Raises:
+          Refused: no such row waits for a label, or the label is no class and no number.
+        """
+        example, number = self._example(id), self._number(label)
+        if example is not None:
+            y = self._centred(number)
+            self._state = _learned(self._learner, self._state, example.context, example.x, y, True)
+        self._settled(id)
+        self._see(number)
+        return example is not None
+
+    def learn_row(self, row: Mapping[str, Any], label: object) -> bool:
+        """Learn a row whose label is known, the next one of the stream.
+
+        Returns:
+          False if the learner did not want the label, and so skipped the row.
+
+        Raises:
+          Refused: the row cannot be read, or the label is no class and no number.
+        """
+        number = self._number(label)
+        if not isinstance(row, Mapping):
+            raise Refused(f"row must be cells by column; got {type(row).__name__}")
+        (x,), fills = self._given.inputs([row], self._fills)
+        learner, context = self._learner, abilities.context(self._learner, self._state)
+        said, state = learner.ask(self._state, x)
+        wanted = bool(said.query)
+        y = self._centred(number) if wanted else 0.0
+        self._state = _learned(learner, state, context, x, y, wanted)
+        self._fills = fills
+        self._see(number)
+        self._rows += 1
+        return wanted
+
+    def forget(self, id: Id) -> None:
+        """Stop waiting for a label that will never come.
+
+        Raises:
+          Refused: no such row waits for a label.
+        """
+        if (example := self._example(id)) is not None:
+            x, context = example
+            self._state = _learned(self._learner, self._state, context, x, np.nan, True)
+        self._settled(id)
+
+    def _example(self, own: object) -> Example | None:
+        """The example of a row without its label, None if it is unwanted."""
+        known = isinstance(own, str | int) and not isinstance(own, bool)
+        if not known or not (own in self._waiting or own in self._unwanted):
+            why = "it was never asked for, or its label came before, or it was forgotten"
+            raise Refused(f"no row with the id {own!r} waits for a label: {why}")
+        return self._waiting.get(own)  # type: ignore[call-overload]
+
+    def _settled(self, own: Id) -> None:
+        """Wait no longer for a row, which counts unless it did when it was skipped."""
+        if self._waiting.pop(own, None) is not None:
+            self._rows += 1
+        else:
+            del self._unwanted[own]
+
+    def _centred(self, number: float) -> float:
+        """The label as the learner has it."""
+        if self._target.classes:
+            return self._target.numbered(number)
+        return 0.0 if self._seen.is_nothing else number - self._seen.start
+
+    def _see(self, number: float) -> None:
+        self._seen = self._seen.after_one(number, len(self._target.classes))
+
+    def _plain_number(self, label: Any) -> float | None:
+        """The same for a class by its name and for a number, in far less time; None for others."""
+        if isinstance(label, str):
+            return self._places.get(label)
+        is_number = isinstance(label, int | float) and not isinstance(label, bool)
+        if not is_number or self._columns.missing_cells[1]:
+            return None
+        if not self._places:
+            return float(label) if abs(label) <= LARGEST else None
+        is_whole = abs(label) < WHOLE and label == int(label)
+        return self._places.get(str(int(label))) if is_whole else None
+
+    def _number(self, label: Any) -> float:
+        """The place of a class, or a number, as a label of a table is read."""
+        known = self._plain_number(label)
+        if known is not None:
+            return known
+        try:
+            frame = of_rows([{self._target.name: label}])
+            numbers = self._columns.labels(Chunk(frame, "row", [1], "the label"))
+            number = float(self._target.places(numbers)[0])
+        except ValueError as error:
+            number, why = np.nan, str(error)
+        else:
+            why = f"{label!r} is a missing cell"
+        if np.isnan(number):
+            classes = self._target.classes
+            wanted = f"one of the classes {shown(classes, 20)}" if classes else "a finite number"
+            raise Refused(f"label must be {wanted}; got {label!r} ({why})")
+        return number
+
+    # files
+
+    def to_arrays(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """What waits, as JSON and arrays, from which :meth:`restore` makes it again."""
+        about = {"ids": [*self._waiting], "unwanted": [*self._unwanted], "next": self._next}
+        about |= {"most": self.most_waiting, "dropped": self.dropped}
+        if not self._waiting:
+            return about, {}
+        stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *self._waiting.values())
+        return about, {f"waiting{name}": array for name, array in arrays_of(stacked).items()}
+
+    def restore(self, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+        """Let wait what :meth:`to_arrays` returned.
+
+        Raises:
+          ValueError, KeyError, TypeError: it did not.
+        """
+        self.most_waiting = pytree.as_count("Session", "most_waiting", about["most"], minimum=1)
+        self.dropped, self._next = int(about["dropped"]), int(about["next"])
+        own = self._ids(len(about["ids"]), about["ids"])
+        if own:
+            context = abilities.context(self._learner, self._state)
+            like = Example(np.zeros(len(self._columns.features), np.float32), context)
+            like = jax.tree.map(lambda leaf: np.stack([np.asarray(leaf)] * len(own)), like)
+            prefix = len("waiting")
+            found = tree_of({name[prefix:]: array for name, array in arrays.items()}, like)
+            if not np.isfinite(found.x).all():
+                raise ValueError("inputs of rows that wait are not finite")
+            leaves, structure = jax.tree.flatten(found)
+            each = (jax.tree.unflatten(structure, of_one) for of_one in zip(*leaves, strict=True))
+            self._waiting.update(zip(own, each, strict=True))
+        self._unwanted.update(dict.fromkeys(self._ids(len(about["unwanted"]), about["unwanted"])))
+
+    def _ids(self, length: int, ids: Iterable[Any] | None) -> list[Id]:
+        if ids is None:
+            free = (one for one in itertools.count(self._next) if one not in self._waiting)
+            return [*itertools.islice(free, length)]
+        own, found = [*ids], set[Id]()
+        if len(own) != length:
+            raise Refused(f"ids must be one for each of the {length} rows; got {len(own)}")
+        for one in own:
+            if not isinstance(one, str | int) or isinstance(one, bool):
+                raise Refused(f"ids must be text or integers; got {one!r}")
+            if one in self._waiting:
+                raise Refused(f"a row with the id {one!r} waits for its label already")
+            if one in found:
+                raise Refused(f"ids must differ; got {one!r} twice")
+            found.add(one)
+        return own
+
+    # answers
+
+    def _answers(
+        self,
+        ids: Sequence[Id],
+        found: Sequence[tuple[Prediction, bool]],
+        importances: dict[str, float] | None,
+    ) -> list[Asked]:
+        target, seen = self._target, self._seen
+        values = np.stack([said.value for said, _ in found])
+        known = bool(target.classes) or not seen.is_nothing
+        named = target.named(values if known else np.zeros(len(values)), seen.start).tolist()
+        shares: list[Any] = [None] * len(ids)
+        ends: list[Any] = [None] * len(ids)
+        if self._is_odds and target.classes:
+            if values.ndim == 1:
+                values = np.stack([np.zeros_like(values), values], axis=1)
+            odds = np.exp(values - values.max(axis=1, keepdims=True))
+            all_shares = (odds / odds.sum(axis=1, keepdims=True)).tolist()
+            shares = [dict(zip(target.classes, of_one, strict=True)) for of_one in all_shares]
+        if known and not target.classes:
+            ends = [_interval(said, seen.start) for said, _ in found]
+        rest = zip(ids, named, found, shares, ends, strict=True)
+        return [Asked(own, name, wanted, share, interval, importances)
+                for own, name, (_, wanted), share, interval in rest]  # fmt: skip
+
+    def _importances(self) -> dict[str, float] | None:
+        shares = abilities.importances(self._learner, self._state)
+        if shares is None:
+            return None
+        each = np.asarray(shares, np.float64)
+        return {kind.name: float(each[first:end].sum())
+                for kind, first, end in self._columns._spans if first < end}  # fmt: skip
+
+
+def _interval(said: Prediction, start: float) -> tuple[float, float] | None:
+    """The ends of a prediction's interval, if it has one that is finite."""
+    if said.distribution is not None:
+        ends = central_intervals(jax.tree.map(lambda leaf: leaf[None], said.distribution))
+        low, high = (start + float(end[0]) for end in ends)
+    elif said.interval is not None:
+        low, high = (start + float(end) for end in said.interval)
+    else:
+        return None
+    return (low, high) if np.isfinite([low, high]).all() else None
+
+
+def _wants_all(learner: Learner) -> bool:
+    """True if a learner certainly wants every label, and its predictions do not depend on it."""
+    each = [*layers(learner)]
+    asks_for_all = isinstance(getattr(each[-1], "query", None), All)
+    return asks_for_all and not any(isinstance(layer, LabelBudget) for layer in each)
+
+
+def _on_host(said: Prediction) -> Prediction:
+    return jax.tree.map(np.asarray, said)
+
+
+def _row(said: Prediction, at: int) -> Prediction:
+    return jax.tree.map(lambda leaf: leaf[at], said)
+
+
+def _learned(
+    learner: Learner, state: PyTree, context: PyTree, x: np.ndarray, y: float, asked: bool
+) -> PyTree:
+    """The state after a label was learned, or skipped, of an example with an earlier context."""
+    apart = renewals_of(learner)
+    rounds = learner if apart is None else apart.rounds
+    after = _round(rounds, state, context, x, np.float32(y), np.bool_(asked))
+    return after if apart is None else apart.renewed(after, int(state.round) + 1)
+
+
+def _received(
+    learner: Learner, state: PyTree, context: PyTree, x: Any, y: Any, asked: Any
+) -> PyTree:
+    then, y = abilities.with_context(learner, state, context), learner._label(state, y)
+    return reported(learner, state, learned_late(learner, state, then, x, y, asked))
+
+
+def _awaited(learner: Learner, state: PyTree, number: Any) -> PyTree:
+    """The state after ``number`` labels were asked for that come later."""
+    one = jax.numpy.asarray(True)
+    return jax.lax.fori_loop(0, number, lambda _, s: abilities.awaiting(learner, s, one), state)
+
+
+_round, _awaiting = Kept(_received, quickly=LARGE), Kept(_awaited)
