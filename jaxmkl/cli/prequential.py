@@ -143,7 +143,6 @@ class Progress(NamedTuple):
     unseen: np.ndarray  #: cells of each column that were lost
     baselines: Baselines
     scores: tuple[Score, Score]  #: of the baselines
-    latest: np.ndarray  #: inputs of the last rows (LATEST, D), NaN before the first
     num_rows: int = 0
     num_unlabelled: int = 0
     seconds: float = 0.0  #: those of all parts, if it was stopped and resumed; the run counts them
@@ -163,6 +162,7 @@ class Outcome(NamedTuple):
     achieved: list[Achieved]  #: by each runner
     said: dict[str, Written]  #: by each learner's first seed
     labels: np.ndarray
+    latest: np.ndarray  #: inputs of the last rows, with those of earlier chunks
     chunk: Chunk  #: the rows that were evaluated
     bad: tuple[BadRow, ...]  #: those that were skipped
     refusal: str  #: why the next row ends the run, if it does
@@ -213,8 +213,9 @@ class Evaluation:
         self.bad: tuple[BadRow, ...] = ()  #: the rows that were skipped
         self._most_bad, self._keeps_fingerprint = most_bad, keeps_fingerprint
         fills, unseen = columns.init() if pipeline is None else pipeline.fills, len(columns.kinds)
-        latest = np.full((LATEST, len(columns.features)), np.nan, np.float32)
-        self.now = Progress(fills, np.zeros(unseen, int), baselines, (score, score), latest)
+        #: inputs of the last rows (n, D), LATEST at most
+        self.latest = np.zeros((0, len(columns.features)), np.float32)
+        self.now = Progress(fills, np.zeros(unseen, int), baselines, (score, score))
 
     def evaluate(self, chunk: Chunk) -> Outcome:
         """Evaluate a chunk; nothing changes here before :meth:`take` accepts the outcome.
@@ -249,7 +250,6 @@ class Evaluation:
             now.unseen + self.columns.unseen(found.chunk, X),
             baselines,
             (first, last),
-            np.concatenate([now.latest, X[-LATEST:]])[-LATEST:],
             now.num_rows + len(labels),
             now.num_unlabelled + int(np.isnan(labels).sum()),
             now.seconds,
@@ -260,7 +260,8 @@ class Evaluation:
         )
         said = {name: each[0][1] for name, each in scored.items()}
         progress = [one for each in scored.values() for one, _ in each]
-        return Outcome(then, progress, said, labels, found.chunk, bad, found.refusal)
+        latest = np.concatenate([self.latest, X])[-LATEST:]
+        return Outcome(then, progress, said, labels, latest, found.chunk, bad, found.refusal)
 
     def _readable(self, chunk: Chunk) -> Readable:
         """Read the inputs and labels of the rows that can be read, and the fills after them."""
@@ -278,6 +279,7 @@ class Evaluation:
     def take(self, outcome: Outcome) -> None:
         """Accept the outcome of a chunk; no interrupt may come before all runners have it."""
         self.now, self.bad = outcome.now, (*self.bad, *outcome.bad)
+        self.latest = outcome.latest
         for runner, achieved in zip(self.everyone, outcome.achieved, strict=True):
             runner.now = achieved
 

@@ -16,7 +16,7 @@ from jaxmkl import Learner, abilities
 from jaxmkl._types import PyTree
 from jaxmkl._version import __version__
 from jaxmkl.cli import options
-from jaxmkl.cli.prequential import BadRow, Evaluation, Runner
+from jaxmkl.cli.prequential import LATEST, BadRow, Evaluation, Runner
 from jaxmkl.evaluate import (
     Candidate,
     Effect,
@@ -32,6 +32,7 @@ from jaxmkl.evaluate import (
     rows,
     state_bytes,
 )
+from jaxmkl.evaluate.effects import POINTS
 from jaxmkl.tables import Columns, SkippedRows
 
 SORTED = 0.9  # a table looks sorted if the kappa of the last label is above this
@@ -265,16 +266,16 @@ def _effects(
 ) -> dict[str, Effect]:
     """The effects of the columns that matter most, over the last rows; texts have none.
 
-    Their number is bounded, and so is the work: 16 columns, 9 values and 64 rows at most.
+    Their number is bounded, and so is the work: 16 columns, 8 values and 64 rows at most.
     """
-    columns, X = evaluation.columns, evaluation.now.latest
-    X = X[~np.isnan(X).any(axis=1)]
+    columns, X = evaluation.columns, evaluation.latest
     if not len(X):
         return {}
     state = abilities.out_of_order(learner, state)  # the last labels do not matter
 
     def values(X: np.ndarray) -> np.ndarray:
-        return np.asarray(learner.predict_many(state, X).value, np.float64)
+        padded = np.resize(X, (POINTS * LATEST, X.shape[1]))  # one program for all columns
+        return np.asarray(learner.predict_many(state, padded).value, np.float64)[: len(X)]
 
     number = _number_of(learner, columns, values(X), evaluation.now.baselines.start)
     found, first, texts = dict[str, Effect](), 0, {begin for begin, _ in columns.of_words}

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-POINTS = 9  # values of a column at which predictions are made, at most
+POINTS = 8  # values of a column at which predictions are made, at most
 SPREAD = 0.1, 0.9  # quantiles of the curves of single rows
 
 
