@@ -81,7 +81,7 @@ class Kept:
         """
         if self._found is None:
             return
-        header, tree, states = self._found
+        header, tree, states, latest = self._found
         runners = evaluation.everyone
         if len(states) != len(runners):
             text = f"{len(states)} learners and seeds, and the run has {len(runners)}"
@@ -95,6 +95,7 @@ class Kept:
             runner.now = now._replace(state=found)
         evaluation.warned |= dict.fromkeys(header["warned"])
         evaluation.bad = tuple(BadRow(*row) for row in header["bad"])
+        evaluation.latest = evaluation.latest if latest is None else latest
         self._last.begin(evaluation.now.passed)
 
     def offer(self, evaluation: Evaluation, predictions: Predictions | None) -> None:
@@ -129,6 +130,7 @@ def _tree(evaluation: Evaluation) -> tuple:
 def _write(path: str, header: Mapping[str, object], evaluation: Evaluation) -> None:
     """Write a zip archive of the header as JSON, the progress and a checkpoint of each runner."""
     members: dict[str, Any] = {"play.npz": arrays_of(_tree(evaluation))}
+    members["latest.npz"] = {"rows": evaluation.latest}
     each = enumerate(evaluation.everyone)
     members |= {f"{i}.npz": arrays_to_save(one.learner, one.now.state) for i, one in each}
     with written_whole(path, keep=True) as file, zipfile.ZipFile(file, "w") as archive:
@@ -139,18 +141,25 @@ def _write(path: str, header: Mapping[str, object], evaluation: Evaluation) -> N
             archive.writestr(name, member.getvalue())
 
 
-def _read(path: str) -> tuple[dict[str, Any], dict[str, np.ndarray], list[bytes]]:
-    """Read the header, the progress and the checkpoints of the runners."""
+def _read(
+    path: str,
+) -> tuple[dict[str, Any], dict[str, np.ndarray], list[bytes], np.ndarray | None]:
+    """Read the header, the progress, the checkpoints of the runners, and the last rows.
+
+    The last rows are None in a checkpoint that was written before they were kept.
+    """
     with open(path, "rb") as file, damage(f"--checkpoint: {path} is not a readable checkpoint"):
         archive = Archive(file)
         header = json.loads(archive.content("run.json"))
-        known, states, tree = header["format"], [], {}
+        known, states, tree, latest = header["format"], [], {}, None
         if known == FORMAT:
             progress = Archive(io.BytesIO(archive.content("play.npz")))
             tree = {key: progress.read(key) for key in progress.keys}
             states = [archive.content(f"{i}.npz") for i in range(header["players"])]
+            if "latest.npz" in archive.keys:
+                latest = Archive(io.BytesIO(archive.content("latest.npz"))).read("rows")
     if known != FORMAT:
         text = f"{path} has the format {known!r}, written by jaxmkl {header.get('jaxmkl')}"
         here = f"this is {__version__}, which reads {FORMAT!r}"
         raise ValueError(f"--checkpoint: {text}; {here}")
-    return header, tree, states
+    return header, tree, states, latest

@@ -102,6 +102,7 @@ class Runner:
         return (late.learner, late.flushed(state).inner) if late else (self.learner, state)
 
 
+LATEST = 64  # rows that are kept, to see there how predictions change with inputs
 ALIGNED = 256  # rows: a multiple of those of a block, so that a run continues bit for bit
 
 
@@ -161,6 +162,7 @@ class Outcome(NamedTuple):
     achieved: list[Achieved]  #: by each runner
     said: dict[str, Written]  #: by each learner's first seed
     labels: np.ndarray
+    latest: np.ndarray  #: inputs of the last rows, with those of earlier chunks
     chunk: Chunk  #: the rows that were evaluated
     bad: tuple[BadRow, ...]  #: those that were skipped
     refusal: str  #: why the next row ends the run, if it does
@@ -211,6 +213,8 @@ class Evaluation:
         self.bad: tuple[BadRow, ...] = ()  #: the rows that were skipped
         self._most_bad, self._keeps_fingerprint = most_bad, keeps_fingerprint
         fills, unseen = columns.init() if pipeline is None else pipeline.fills, len(columns.kinds)
+        #: inputs of the last rows (n, D), LATEST at most
+        self.latest = np.zeros((0, len(columns.features)), np.float32)
         self.now = Progress(fills, np.zeros(unseen, int), baselines, (score, score))
 
     def evaluate(self, chunk: Chunk) -> Outcome:
@@ -256,7 +260,8 @@ class Evaluation:
         )
         said = {name: each[0][1] for name, each in scored.items()}
         progress = [one for each in scored.values() for one, _ in each]
-        return Outcome(then, progress, said, labels, found.chunk, bad, found.refusal)
+        latest = np.concatenate([self.latest, X])[-LATEST:]
+        return Outcome(then, progress, said, labels, latest, found.chunk, bad, found.refusal)
 
     def _readable(self, chunk: Chunk) -> Readable:
         """Read the inputs and labels of the rows that can be read, and the fills after them."""
@@ -274,6 +279,7 @@ class Evaluation:
     def take(self, outcome: Outcome) -> None:
         """Accept the outcome of a chunk; no interrupt may come before all runners have it."""
         self.now, self.bad = outcome.now, (*self.bad, *outcome.bad)
+        self.latest = outcome.latest
         for runner, achieved in zip(self.everyone, outcome.achieved, strict=True):
             runner.now = achieved
 

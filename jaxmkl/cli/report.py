@@ -11,13 +11,14 @@ import numpy as np
 
 from jaxmkl.cli.results import Curves, Results
 from jaxmkl.cli.show import COSTS, METRICS, costs, unjudged
-from jaxmkl.evaluate import COVERAGE, LOW_IS_BETTER, figure, markup, plain, settings, size
+from jaxmkl.evaluate import COVERAGE, LOW_IS_BETTER, figure, markup, plain, recalls, settings, size
 from jaxmkl.evaluate.drawings import Panel, as_svg, dots, drawing
 from jaxmkl.evaluate.markup import element
 
 CLASSES = 12  # classes that are named, at most
 WINDOWS = 80  # windows in a drawing, at most
-WIDTH = 8.0  # inches of a drawing
+WIDTH = 5.2  # inches of a drawing
+SMALL = 4.2  # inches of one that can be read at 400 pixels
 LOG_FROM = 8.0  # ratio of the 95 % and 5 % quantiles beyond which an axis is logarithmic
 CLIP_FROM = 2.5  # ratio of the largest value and the 98 % quantile beyond which it is cut off
 SHOWN = 20  # inputs whose importance is drawn
@@ -42,7 +43,9 @@ def page(results: Results) -> str:
         _labels(results),
         *(_certainty(results) if results.classes else _densities(results)),
         *_kernels(results),
+        *_confusions(results),
         *_importances(results),
+        *_effects(results),
         markup.section("What each column became", markup.items(results.columns)),
         _settings(results),
     ]
@@ -229,10 +232,10 @@ def _drawn(
     return _figure(panel, what), _values("rows", _windows(rows), texts)
 
 
-def _figure(panel: Panel, what: str, *below: Element) -> Element:
+def _figure(panel: Panel, what: str, *below: Element, width: float = WIDTH) -> Element:
     """A drawing with a caption."""
     caption = element("figcaption", what + ", logarithmic" * panel.log_y)
-    return element("figure", caption, as_svg(drawing([panel], WIDTH), what), *below)
+    return element("figure", caption, as_svg(drawing([panel], width), what), *below)
 
 
 def _values(
@@ -395,14 +398,63 @@ def _importances(results: Results) -> list[Element]:
     """The importance of each input to the learners that learn it."""
     tables = []
     for name, learner in results.learners.items():
-        shares = learner.importances
+        shares, of_columns = learner.importances, learner.column_importances
         if shares:
             texts = {"importance": map("{:.3f}".format, shares.values())}
             folded = _values("input", shares, texts, f"{name}: {len(shares)} inputs")
-            most, what = [*shares.items()][:SHOWN], f"importance of the inputs of {name}"
+            most, what = [*of_columns.items()][:SHOWN], f"importance of the columns of {name}"
             tables.append(_dots(name, "importance", most, what, folded))
-    text = "Shares of the learned metric: the larger, the more an input matters."
-    return _section("Inputs", text, tables)
+    text = "Shares of the learned metric, summed over the inputs that a column became: the "
+    text += "larger, the more it matters."
+    return _section("Columns that matter", text, tables)
+
+
+def _effects(results: Results) -> list[Element]:
+    """How the predictions of each learner change with the columns that matter most."""
+    shown, unit = [], "prediction, in units of the target"
+    if results.classes:
+        unit = "prediction of the " + ("second class" if len(results.classes) == 2 else "class "
+                                       "predicted most often")  # fmt: skip
+    for name, learner in results.learners.items():
+        for column, of in learner.effects.items():
+            said = [", ".join(one.removeprefix(f"{column}=") for one in of.names)] * bool(of.names)
+            x, band = np.array(of.at), np.array([of.low, of.high])
+            lines = {"mean": (x, np.array(of.mean)), "eight rows of ten": (x, band)}
+            panel = Panel("", ": ".join([column, *said]), "", lines, marks=True, dots=["mean"])
+            texts = {key: map(figure, getattr(of, key)) for key in ("mean", "low", "high")}
+            table = _values(column, of.names or map(figure, of.at), texts)
+            what = f"{name}, by {column}: {unit}"
+            shown.append(_figure(panel, what, table, width=SMALL))
+    text = "Predictions of the last rows, each with this column replaced by values of other rows. "
+    text += "Where the band is narrow, the column does the same to every row. Columns that go "
+    text += "together are moved apart, so far ends may be rows that never were."
+    found = _section("How columns change predictions", text, shown)
+    for one in found:
+        one.set("class", "small")
+    return found
+
+
+def _confusions(results: Results) -> list[Element]:
+    """Which classes are taken for which, and the share of each that is found."""
+    tables = []
+    for name, learner in results.learners.items():
+        counts = np.array(learner.confusion)
+        if not counts.any():
+            continue
+        most = np.sort(np.argsort(-counts.sum(axis=1), kind="stable")[:CLASSES])
+        named = [results.classes[i] for i in most]
+        shares = 100 * recalls(counts)[most]
+        cells = dict[str, Iterable[str]]()
+        cells["rows"] = map("{:,.0f}".format, counts.sum(axis=1)[most])
+        cells |= {"found": [PERCENT(share) if share == share else "" for share in shares]}
+        cells |= {f"as {one}": map("{:,.0f}".format, counts[most, i])
+                  for one, i in zip(named, most, strict=True)}  # fmt: skip
+        tables += [element("h3", name), markup.columns("class", named, cells)]
+    text = "Rows of each class, the share that was predicted so, and what they were taken for"
+    text += f"{_first_seed(results)}."
+    if len(results.classes) > CLASSES:
+        text += f" The {CLASSES} most frequent classes are shown."
+    return _section("Which classes are found", text, tables)
 
 
 def _settings(results: Results) -> Element:

@@ -6,31 +6,40 @@ import json
 import math
 import platform
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxmkl import Learner, abilities
+from jaxmkl._types import PyTree
 from jaxmkl._version import __version__
 from jaxmkl.cli import options
-from jaxmkl.cli.prequential import BadRow, Evaluation, Runner
+from jaxmkl.cli.prequential import LATEST, BadRow, Evaluation, Runner
 from jaxmkl.evaluate import (
     Candidate,
+    Effect,
     Row,
+    by_column,
+    effect,
     held_bytes,
     importances,
     kernel_weights,
     lines,
     plain,
+    predicts_log_odds,
     rows,
     state_bytes,
 )
-from jaxmkl.tables import SkippedRows
+from jaxmkl.evaluate.effects import POINTS
+from jaxmkl.tables import Columns, SkippedRows
 
 SORTED = 0.9  # a table looks sorted if the kappa of the last label is above this
 WORSE = 1.02  # a learner is called worse if its error is more than this many times the baseline's
 JUDGED = 100  # rows that must have been judged before it is called so
+EFFECTS = 6  # columns whose effect is told
+TRIED = 16  # columns that are tried to find them, if a learner has no importances
 
 
 class Learned(NamedTuple):
@@ -51,6 +60,15 @@ class Learned(NamedTuple):
     #: ``log_score``, ``crps``, ``coverage`` and ``width``; ``latest``, of the last rows ``row``,
     #: ``label``, ``prediction``, ``low`` and ``high``; empty without densities
     density: Mapping[str, Any] = {}
+    #: the sums of ``importances`` over the inputs of each column
+    column_importances: Mapping[str, float] = {}
+    #: partial dependence on the columns that matter most, by name, over the last rows, of the
+    #: first seed, where a report or figures are written: of the number in units of the target,
+    #: of the probability (or the margin) of the second of two classes, or of the probability of
+    #: the class predicted most often
+    effects: Mapping[str, Effect] = {}
+    #: judged rows of class i that were taken for class j (K, K), of the first seed; () of numbers
+    confusion: tuple[tuple[float, ...], ...] = ()
 
 
 class Curves(NamedTuple):
@@ -130,7 +148,9 @@ class Results:
             of_line = {"name": name, "is_baseline": name not in self.learners}
             of_line["metrics"] = {metric: (row.mean, row.std) for metric, row in line.items()}
             of_line |= {"parameters": some.parameters, "seeds": some.seeds}
-            table.append(of_line | self.learners.get(name, Learned())._asdict())
+            learned = self.learners.get(name, Learned())._asdict()
+            learned["effects"] = {of: one._asdict() for of, one in learned["effects"].items()}
+            table.append(of_line | learned)
         content = {**vars(self), "table": table, "curves": self.curves._asdict()}
         content["rows"] = [row._asdict() for row in self.rows]
         del content["learners"]
@@ -157,7 +177,7 @@ def results_of(
     """The results of a run with the options given, up to the last row that was evaluated."""
     columns, now, target = evaluation.columns, evaluation.now, evaluation.columns.target
     assert target is not None
-    notes = [*notes]
+    notes, is_written = [*notes], not (given.json is given.report is None)
     if columns.classes and now.scores[1].kappa > SORTED:
         notes.append("the last label is nearly always right: the table looks sorted, and "
                      "learners that follow the last label look better than they are")  # fmt: skip
@@ -174,7 +194,10 @@ def results_of(
         num_unlabelled=now.num_unlabelled,
         judged_from=None if evaluation.judged_from == np.inf else 1 + int(evaluation.judged_from),
         num_inputs=len(columns.features),
-        learners={one.name: _learned(evaluation.runners[one.name], evaluation) for one in made},
+        learners={
+            one.name: _learned(evaluation.runners[one.name], evaluation, is_written)
+            for one in made
+        },
         curves=_curves(evaluation),
         columns=columns.notes,
         notes=(*notes, *evaluation.warned),
@@ -220,17 +243,67 @@ def _seconds(runners: Sequence[Runner]) -> float:
     return sum(runner.now.seconds for runner in runners) / len(runners)
 
 
-def _learned(runners: Sequence[Runner], evaluation: Evaluation) -> Learned:
+def _learned(runners: Sequence[Runner], evaluation: Evaluation, is_written: bool) -> Learned:
     """The cost of a learner over its seeds, and what the first of them learned."""
-    learner, first = runners[0].learner, runners[0].now
+    learner, first, columns = runners[0].learner, runners[0].now, evaluation.columns
+    shares = importances(learner, first.state, columns.features)
+    by_name = by_column(shares, {kind.name: kind.features for kind in columns.kinds})
     return Learned(
         microseconds=1e6 * _seconds(runners) / evaluation.now.num_rows,
         state_bytes=state_bytes(first.state),
         kernel_weights=kernel_weights(learner, first.state),
-        importances=importances(learner, first.state, evaluation.columns.features),
+        importances=shares,
         calibration={} if first.certainty is None else first.certainty.calibration(),
         density={} if first.densities is None else first.densities.calibration(),
+        column_importances=by_name,
+        effects=_effects(*runners[0].settled(), evaluation, by_name) if is_written else {},
+        confusion=tuple(map(tuple, first.score.confusion.tolist())),
     )
+
+
+def _effects(
+    learner: Learner, state: PyTree, evaluation: Evaluation, shares: Mapping[str, float]
+) -> dict[str, Effect]:
+    """The effects of the columns that matter most, over the last rows; texts have none.
+
+    Their number is bounded, and so is the work: 16 columns, 8 values and 64 rows at most.
+    """
+    columns, X = evaluation.columns, evaluation.latest
+    if not len(X):
+        return {}
+    state = abilities.out_of_order(learner, state)  # the last labels do not matter
+
+    def values(X: np.ndarray) -> np.ndarray:
+        padded = np.resize(X, (POINTS * LATEST, X.shape[1]))  # one program for all columns
+        return np.asarray(learner.predict_many(state, padded).value, np.float64)[: len(X)]
+
+    number = _number_of(learner, columns, values(X), evaluation.now.baselines.start)
+    found, first, texts = dict[str, Effect](), 0, {begin for begin, _ in columns.of_words}
+    tried = [*(shares or columns.names)][: EFFECTS if shares else TRIED]
+    for kind in columns.kinds:
+        if kind.name in tried and first not in texts:
+            names = kind.features
+            is_category = all(name.startswith(f"{kind.name}=") for name in names)
+            one = effect(lambda X: number(values(X)), X, first, names, is_category=is_category)
+            if one is not None:
+                start = 0.0 if is_category else float(columns.starts[first])
+                found[kind.name] = one._replace(at=tuple(start + at for at in one.at))
+        first += len(kind.features)
+    of = shares or {name: one.range for name, one in found.items()}
+    return {name: found[name] for name in sorted(found, key=lambda name: -of[name])[:EFFECTS]}
+
+
+def _number_of(
+    learner: Learner, columns: Columns, values: np.ndarray, start: float
+) -> Callable[[np.ndarray], np.ndarray]:
+    """The function that makes numbers (n,) of predictions, given some: see ``Learned.effects``."""
+    if not columns.classes:
+        return lambda f: start + f
+    if values.ndim == 1:
+        sure = predicts_log_odds(learner)
+        return lambda f: np.exp(-np.logaddexp(0.0, -f)) if sure else f
+    place = np.bincount(values.argmax(axis=1)).argmax()
+    return lambda f: np.exp(f[:, place] - np.logaddexp.reduce(f, axis=1))
 
 
 def _curves(evaluation: Evaluation) -> Curves:

@@ -133,9 +133,10 @@ def table(results: Results, file: TextIO | None = None) -> None:
     console.print(shown)
     say(f"{rows}; {cost}")
     for name, learner in results.learners.items():
-        most = [f"{one} {share:.2f}" for one, share in learner.importances.items()][:IMPORTANT]
+        shares = [*learner.column_importances.items()][:IMPORTANT]
+        most = [f"{one} {share:.2f}" for one, share in shares]
         if most:
-            say(f"inputs that matter most to {name}: {', '.join(most)}")
+            say(f"columns that matter most to {name}: {', '.join(most)}")
 
 
 def unjudged(results: Results) -> str:

@@ -34,6 +34,7 @@ from jaxmkl.evaluate.candidates import (
     shares,
 )
 from jaxmkl.evaluate.densities import Densities
+from jaxmkl.evaluate.effects import Effect, by_column, effect, recalls
 from jaxmkl.evaluate.memory import held_bytes, state_bytes
 from jaxmkl.evaluate.rows import (
     LOW_IS_BETTER,
@@ -62,11 +63,13 @@ __all__ = [
     "Curve",
     "Densities",
     "DensityScores",
+    "Effect",
     "Row",
     "Score",
     "Seen",
     "UsageError",
     "arguments_for",
+    "by_column",
     "candidate",
     "candidates",
     "central_intervals",
@@ -74,6 +77,7 @@ __all__ = [
     "classes_of",
     "decimals",
     "density_scores",
+    "effect",
     "figure",
     "first_of",
     "held_bytes",
@@ -90,6 +94,7 @@ __all__ = [
     "predicts_densities",
     "predicts_log_odds",
     "printable",
+    "recalls",
     "row",
     "rows",
     "settings",

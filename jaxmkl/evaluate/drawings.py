@@ -87,7 +87,7 @@ def drawing(panels: Sequence[Panel], width: float = 5.2) -> Figure:
     for axes in places[len(panels) :]:
         axes.set_axis_off()
     for axes, panel in zip(places, panels, strict=False):
-        axes.set(title=panel.title, xlabel=panel.x, ylabel=panel.y)
+        axes.set(title=panel.title, xlabel=_word(panel.x), ylabel=panel.y)
         if panel.points:
             for i, (label, points) in enumerate(panel.points.items()):
                 looks = {"c": "0.75", "s": 8} if i == 0 else {"s": 30}

@@ -427,14 +427,14 @@ def test_what_a_metric_learned_is_told(tmp_path, capsys):
     given += ["--set", "num_features=20", "--json", out, "--report", page, "--save", pipeline]
     run(table, *given)
     shown = capsys.readouterr().out
-    assert "inputs that matter most to expert_mkl: sun " in shown
+    assert "columns that matter most to expert_mkl: sun " in shown
     learner, *baselines = json.loads(out.read_text())["table"]
     shares = learner["importances"]
     assert shares["sun"] > 0.8
     assert set(shares) == {"wind", "sun", "rain"}
     assert sum(shares.values()) == pytest.approx(1, abs=1e-5)
     assert not any(line["importances"] for line in baselines)
-    assert "Inputs" in page.read_text()
+    assert "Columns that matter" in page.read_text()
     assert main(["info", str(pipeline)]) == 0
     told = capsys.readouterr().out.split("importance of inputs\n")[1].split("\n")
     assert [line.split()[1] for line in told[:3]] == list(shares)

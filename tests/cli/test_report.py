@@ -388,6 +388,15 @@ def test_a_run_writes_its_page(iris):
     assert 0 < means["calibration_error"] < 0.5
 
 
+def test_classes_are_counted():
+    of = Learned(confusion=((30.0, 10.0), (0.0, 0.0)))
+    made = dataclasses.replace(results(classes=("a", "b")), learners={"raker": of})
+    errors = [row._replace(metric=row.metric.replace("mse", "mistake_rate")) for row in made.rows]
+    found = closed(page(dataclasses.replace(made, rows=tuple(errors))))
+    assert cells(found, "a")[0][:4] == ["40", "75.0%", "30", "10"]
+    assert cells(found, "b")[0][:4] == ["0", "", "0", "0"]
+
+
 ROW = {"paper": "amkl", "dataset": "tom", "metric": "mse", "mean": 0.5, "std": 0.1, "seeds": 3}
 MORE = {"printed": 2.0, "parameters": {"step_size": 0.25}, "seconds_per_run": 1.5}
 
