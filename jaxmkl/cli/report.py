@@ -11,7 +11,17 @@ import numpy as np
 
 from jaxmkl.cli.results import Curves, Results
 from jaxmkl.cli.show import COSTS, METRICS, costs, unjudged
-from jaxmkl.evaluate import COVERAGE, LOW_IS_BETTER, figure, markup, plain, recalls, settings, size
+from jaxmkl.evaluate import (
+    COVERAGE,
+    LOW_IS_BETTER,
+    figure,
+    markup,
+    plain,
+    printable,
+    recalls,
+    settings,
+    size,
+)
 from jaxmkl.evaluate.drawings import Panel, as_svg, dots, drawing
 from jaxmkl.evaluate.markup import element
 
@@ -423,7 +433,7 @@ def _effects(results: Results) -> list[Element]:
             panel = Panel("", ": ".join([column, *said]), "", lines, marks=True, dots=["mean"])
             texts = {key: map(figure, getattr(of, key)) for key in ("mean", "low", "high")}
             table = _values(column, of.names or map(figure, of.at), texts)
-            what = f"{name}, by {column}: {unit}"
+            what = printable(f"{name}, by {column}: {unit}")
             shown.append(_figure(panel, what, table, width=SMALL))
     text = "Predictions of the last rows, each with this column replaced by values of other rows. "
     text += "Where the band is narrow, the column does the same to every row. Columns that go "

@@ -31,7 +31,7 @@
 
 - ``expert_mkl`` starts in a third of the time. Other lengths and numbers of seeds compile nothing,
   and :func:`jaxmkl.compile_cache` keeps programs (:mod:`jaxmkl.guide.compiling`).
-- GPUs begin half as many kernels a round. JAX 0.12 works.
+- GPUs begin half as many kernels a round.
 
 **Warnings and refusals**
 
@@ -53,7 +53,8 @@
   survives a kill (:mod:`jaxmkl.guide.serving`).
 - ``jaxmkl export`` writes a pipeline for NumPy alone, or for StableHLO (:mod:`jaxmkl.export`).
 - A pipeline learns: ``pipeline.ask(row)``, ``learn(id, label)`` in any order, ``save(path)``.
-- ``predict -`` and ``run -`` answer rows of text as they come.
+- Reports show effects of columns, and which classes are found.
+- ``predict -`` and ``run -`` answer rows as they come.
 - ``--bad-rows N`` skips rows that cannot be read, in Python :class:`jaxmkl.tables.SkippedRows`.
 - No file is written that is read or named twice, or by two programs.
 
@@ -75,10 +76,10 @@
 - Checkpoints and pipelines of 0.2.0, and most of later ones, are refused by name and have to be
   made again. Journals of ``ask`` go on.
 - ``expert_mkl(banks="fixed")``, or with kernels that are given, has the models of 0.2.0. The
-  command and the estimators keep it so where there are more than 5,000 inputs.
+  command and the estimators keep it above 5,000 inputs.
 - ``Mixture`` and ``Stack`` have other weights, memories and rates.
 - ``multitask(loss="hinge", components="both")`` is that of 0.2.0, and the paper's.
-- ``amkl``, ``amkl_aks`` and ``scaled_targets`` always ask for the first label.
+- ``amkl``, ``amkl_aks``, ``scaled_targets`` always ask for the first label.
 - ``FourierFeatures`` have |z|² = 1; ``scale="sum"`` is as before. Recipes are as before.
 - ``PoolSelector`` and ``jaxmkl select`` choose by TED, of at most 4,000 distinct rows, and take no
   column named target, y, label or class as an input; the papers' methods are there by name.
