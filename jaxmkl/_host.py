@@ -13,11 +13,19 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, jaxpr_as_fun
+from jax.extend.core import (
+    ClosedJaxpr,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    get_opaque_trace_state,
+    jaxpr_as_fun,
+)
 
 Values = Sequence[Any]
 _INSIDE = "jaxpr", "call_jaxpr", "call", "fun_jaxpr"  # where programs keep those they call
 _THREEFRY = "threefry2x32"
+_outside: Any = None  # what JAX last traced where operations were not part of a program
 
 
 class Evaluated:
@@ -55,7 +63,14 @@ class Evaluated:
 
 def is_inside_a_trace() -> bool:
     """True if operations now become part of a program, as inside ``jax.eval_shape``."""
-    return isinstance(jax.lax.full((), 0), jax.core.Tracer)
+    global _outside
+    now = get_opaque_trace_state()
+    if now == _outside:  # to ask by an operation takes as long as the round of a small learner
+        return False
+    is_inside = isinstance(jax.lax.full((), 0), jax.core.Tracer)
+    if not is_inside:
+        _outside = now
+    return is_inside
 
 
 def _is_key(aval: Any) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import softmax
 
 from jaxmkl import Learner, abilities
 from jaxmkl._types import PyTree
@@ -302,8 +303,8 @@ def _number_of(
     if values.ndim == 1:
         sure = predicts_log_odds(learner)
         return lambda f: np.exp(-np.logaddexp(0.0, -f)) if sure else f
-    place = np.bincount(values.argmax(axis=1)).argmax()
-    return lambda f: np.exp(f[:, place] - np.logaddexp.reduce(f, axis=1))
+    place = int(np.argmax(np.bincount(values.argmax(axis=1))))
+    return lambda f: softmax(f, axis=1)[:, place]
 
 
 def _curves(evaluation: Evaluation) -> Curves:
