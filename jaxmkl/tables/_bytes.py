@@ -28,7 +28,7 @@ DECODERS = (
 
 
 def suffices(start: bytes) -> bool:
-    """Tell whether these first bytes have a line by which the format is recognised.
+    r"""Tell whether these first bytes have a line by which the format is recognised.
 
     It is a whole line that holds more than one number or a comment.
 

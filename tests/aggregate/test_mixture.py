@@ -128,7 +128,7 @@ def correlated(num_rounds=2000, share=0.8):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("delay", [0, 3])
+@pytest.mark.parametrize("delay", [pytest.param(0, marks=pytest.mark.endless), 3])
 def test_a_stack_knows_the_last_labels_that_are_known(delay, x64):
     """With labels d rounds late the least possible error is 1 - .8^(2 d + 2); .985 for d = 3 if
     the share of the last label were learned as if it were not late. The model hardly learns: one
@@ -201,6 +201,7 @@ def test_errors(make, argument):
         make()
 
 
+@pytest.mark.slow
 def test_short_memories_carry_the_prediction_after_a_change():
     """By the information of a composed learner, with one output and with two."""
     X = np.random.default_rng(1).normal(size=(600, 2)).astype(np.float32)

@@ -107,8 +107,11 @@ LEARNED = {"banks": ("full", "trees", "linear")} | SMALL
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "settings"),
-    [("iris", FIXED), ("moons", LEARNED), ("diabetes", {})],
-    ids=["fixed", "learned", "default"],
+    [
+        pytest.param("iris", FIXED, marks=pytest.mark.endless, id="fixed"),
+        pytest.param("moons", LEARNED, marks=pytest.mark.endless, id="learned"),
+        pytest.param("diabetes", {}, id="default"),
+    ],
 )
 def test_expert_mkl_predicts_the_same(name, settings, tmp_path):
     pipeline = trained(TABLES[name](), "expert_mkl", settings)

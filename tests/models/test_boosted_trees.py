@@ -41,8 +41,15 @@ def played(bank, state, X, y, learns):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [200, 130, 40])
-@pytest.mark.parametrize("loss", ["squared", "logistic"])
-@pytest.mark.parametrize("K", [1, 3])
+@pytest.mark.parametrize(
+    ("loss", "K"),
+    [
+        ("squared", 1),
+        ("logistic", 3),
+        pytest.param("squared", 3, marks=pytest.mark.endless),
+        pytest.param("logistic", 1, marks=pytest.mark.endless),
+    ],
+)
 def test_grows_and_learns_as_plain_loops_do(number, loss, K):
     with jax.enable_x64(True):
         rng = np.random.default_rng(number)

@@ -76,7 +76,7 @@ def stream(K, blocks=6):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("K", [None, 3])
+@pytest.mark.parametrize("K", [None, pytest.param(3, marks=pytest.mark.endless)])
 def test_models_are_those_of_the_banks_alone(K):
     # of one output the first two, which compile fewer programs, and other places of least squares
     alone, key = banks(), jax.random.key(7)
@@ -121,7 +121,7 @@ def test_models_are_those_of_the_banks_alone(K):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_shards_of_banks_that_learn_no_kernels_are_merged():
     """To what one pass over all of them learns."""
     alone = on_features(RLS([0.1, 1.0], period=B)), on_features(RLS(0.5, period=B))
@@ -171,7 +171,7 @@ def test_shards_add_up_for_fixed_kernels_beside_those_that_are_learned():
         jaxmkl.merge(forgetting, shards(forgetting))
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_derivatives_go_through_the_arguments_of_the_banks():
     X, y, learns = stream(None, 2)
     key = jax.random.key(1)
