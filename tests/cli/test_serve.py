@@ -142,6 +142,7 @@ def test_the_oldest_rows_are_forgotten_before_their_labels_are_taken(tmp_path):
     assert [answer["id"] for answer in rows] == [0, 1, 2, 3, 4]
     assert "no row with the id 1 waits" in gone["error"]
     assert first == {"id": 2, "learned": True}
+    server._applied.result()  # a label is learned after its answer
     assert [server.figures()[name] for name in ("waiting", "dropped", "labels")] == [2, 2, 1]
     said(server, row(1.0), row(1.0, id="a"), row(1.0, id="b"))
     server.close()
