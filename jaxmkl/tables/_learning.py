@@ -364,10 +364,7 @@ class Learning:
         shares: list[Any] = [None] * len(ids)
         ends: list[Any] = [None] * len(ids)
         if self._is_odds and target.classes:
-            if values.ndim == 1:
-                values = np.stack([np.zeros_like(values), values], axis=1)
-            odds = np.exp(values - values.max(axis=1, keepdims=True))
-            all_shares = (odds / odds.sum(axis=1, keepdims=True)).tolist()
+            all_shares = self._pipeline.probabilities(values).tolist()
             shares = [dict(zip(target.classes, of_one, strict=True)) for of_one in all_shares]
         if known and not target.classes:
             ends = [_interval(said, seen.start) for said, _ in found]

@@ -17,6 +17,7 @@ import jaxmkl
 from jaxmkl.cli import main
 from jaxmkl.tables import Columns, Pipeline, load_pipeline, open_table, save_pipeline
 from jaxmkl.tables._bytes import Bytes
+from tests.common.pieces import Pieces
 
 SMALL_PROGRAMS = True
 ROWS = 300
@@ -43,17 +44,7 @@ def plants(tmp_path_factory):
     return path, folder / "pipeline"
 
 
-class Pieces(io.RawIOBase):
-    """A stream that gives its bytes in pieces of random sizes."""
-
-    def __init__(self, data, draws):
-        self.data, self.draws = io.BytesIO(data), draws
-
-    def readable(self):
-        return True
-
-    def readinto(self, buffer):
-        return self.data.readinto(memoryview(buffer)[: self.draws.choice([1, 9, 20, 30, 300])])
+SIZES = [1, 9, 20, 30, 300]  # of the pieces in which bytes come
 
 
 @pytest.fixture
@@ -63,7 +54,7 @@ def piped(plants, monkeypatch):
     def played(seed, *line):
         draws = random.Random(seed)
         monkeypatch.setattr(Bytes, "has_come", lambda self, seconds: draws.random() < 0.5)
-        pieces = io.BufferedReader(Pieces(plants[0].read_bytes(), draws))
+        pieces = io.BufferedReader(Pieces(plants[0].read_bytes(), draws, SIZES))
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(pieces))
         assert main([*map(str, line)]) == 0
 

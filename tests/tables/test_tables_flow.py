@@ -13,6 +13,7 @@ import pytest
 from jaxmkl.tables import open_table
 from jaxmkl.tables._bytes import Bytes
 from jaxmkl.tables.source import as_one, beginning, joined
+from tests.common.pieces import Pieces
 
 TEXTS = {
     "plain": "a,b\n" + "".join(f"{i},{i / 3:.3g}\n" for i in range(40)),
@@ -27,17 +28,7 @@ TEXTS = {
 }
 
 
-class Pieces(io.RawIOBase):
-    """A stream that gives its bytes in pieces of random sizes."""
-
-    def __init__(self, data, draws):
-        self.data, self.draws = io.BytesIO(data), draws
-
-    def readable(self):
-        return True
-
-    def readinto(self, buffer):
-        return self.data.readinto(memoryview(buffer)[: self.draws.choice([1, 2, 3, 7, 30, 200])])
+SIZES = [1, 2, 3, 7, 30, 200]  # of the pieces in which bytes come
 
 
 @pytest.fixture
@@ -47,7 +38,7 @@ def come(monkeypatch):
     def made(data, seed):
         draws = random.Random(seed)
         monkeypatch.setattr(Bytes, "has_come", lambda self, seconds: draws.random() < 0.5)
-        pieces = io.BufferedReader(Pieces(data, draws))
+        pieces = io.BufferedReader(Pieces(data, draws, SIZES))
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(pieces))
 
     return made
