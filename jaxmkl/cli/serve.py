@@ -49,7 +49,6 @@ import hashlib
 import json
 import math
 import os
-import resource
 import sys
 import threading
 from argparse import Namespace
@@ -217,6 +216,10 @@ def renewed(pipeline: Pipeline) -> dict[str, float]:
 
 def _more_files() -> None:
     """Let the process open as many files as it has clients, if it may."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such bound
+        return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))

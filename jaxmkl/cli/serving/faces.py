@@ -5,12 +5,11 @@ import contextlib
 import hmac
 import os
 import select
+import socket as sockets
 import stat
 from collections.abc import AsyncIterator, Callable
 from http import HTTPStatus
 from pathlib import Path
-from socket import AF_UNIX
-from socket import socket as Socket
 from typing import Any
 
 from jaxmkl.cli.serving.metrics import prometheus
@@ -184,7 +183,9 @@ async def _requests(
 
 def _free(path: Path) -> None:
     """Remove the socket that a killed server left behind; anything else there stays."""
-    with contextlib.suppress(FileNotFoundError), Socket(AF_UNIX) as one:
+    if not hasattr(sockets, "AF_UNIX"):
+        raise UsageError("--socket: this system has no Unix sockets; answer at a --port")
+    with contextlib.suppress(FileNotFoundError), sockets.socket(sockets.AF_UNIX) as one:
         if not stat.S_ISSOCK(path.lstat().st_mode):
             raise UsageError(f"--socket: {path} is not a socket; name another file")
         if one.connect_ex(os.fspath(path)) == 0:
