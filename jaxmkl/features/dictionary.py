@@ -46,7 +46,7 @@ from jax.typing import DTypeLike
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import einsum, uniform
 from jaxmkl._feedback import Feedback
-from jaxmkl._types import Number, PyTree
+from jaxmkl._types import Number
 from jaxmkl.features.map import FeatureMap
 from jaxmkl.kernels import Kernel, Scaled, pairwise_products, scaled
 
@@ -90,7 +90,7 @@ class Offer(NamedTuple):
 
 
 @pytree.dataclass
-class SampledDictionary(FeatureMap):
+class SampledDictionary(FeatureMap[DictionaryState, DictionaryCode, Offer]):
     """At most ``size`` points of a stream, drawn by their leverage.
 
     An example may come in once, in its turn, labelled or not.
@@ -147,7 +147,12 @@ class SampledDictionary(FeatureMap):
         return DictionaryState(jnp.zeros((D, num_inputs), dtype), table, none, none)
 
     def encode(
-        self, state: PyTree, kernels: Kernel, X: jax.Array, round: jax.Array, keys: jax.Array
+        self,
+        state: DictionaryState,
+        kernels: Kernel,
+        X: jax.Array,
+        round: jax.Array,
+        keys: jax.Array,
     ) -> DictionaryCode:
         """Kernel values of a block's examples ``X`` (B, d), all finite, by two matrix products."""
         among, settled = (kernels.codes(pairwise_products(X, Z))[0] for Z in (X, state.rows))
@@ -224,7 +229,7 @@ class SampledDictionary(FeatureMap):
         return phi[None], Offer(p, phi, row, added, taken & full)
 
     def update(
-        self, state: DictionaryState, code: PyTree, aux: Offer, feedback: Feedback
+        self, state: DictionaryState, code: DictionaryCode, aux: Offer, feedback: Feedback
     ) -> DictionaryState:
         """The dictionary after an example; where it was not ``seen``, as it was."""
         added = aux.added & feedback.seen
@@ -235,7 +240,9 @@ class SampledDictionary(FeatureMap):
             refused=state.refused + (aux.refused & feedback.seen).astype(jnp.int32),
         )
 
-    def close(self, state: DictionaryState, codes: DictionaryCode, round: jax.Array) -> PyTree:
+    def close(
+        self, state: DictionaryState, codes: DictionaryCode, round: jax.Array
+    ) -> DictionaryState:
         came, place = self._came(state)
         rows = jnp.where(came[:, None], codes.x[place], state.rows)
         return state._replace(rows=rows, table=state.table.at[:, :, -1].set(-1))

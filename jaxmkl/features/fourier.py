@@ -12,7 +12,6 @@ from jax.typing import DTypeLike
 from numpy.polynomial import Chebyshev, Polynomial
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._types import PyTree
 from jaxmkl.features.map import FeatureMap
 from jaxmkl.kernels import Kernel
 
@@ -84,7 +83,7 @@ def _qr_in_turn(matrices: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 @pytree.dataclass
-class FourierFeatures(FeatureMap):
+class FourierFeatures(FeatureMap[jax.Array, jax.Array, tuple]):
     """Random Fourier features of a dictionary of shift-invariant kernels.
 
     With frequencies v_1 ... v_F drawn from the spectral density of a kernel,
@@ -173,12 +172,12 @@ class FourierFeatures(FeatureMap):
         return jnp.concatenate(_sines_of_turns(turns.reshape(-1, P, F), size), axis=-1)
 
     def encode(
-        self, state: PyTree, kernels: Kernel, X: jax.Array, round: jax.Array, keys: Any
+        self, state: jax.Array, kernels: Kernel, X: jax.Array, round: jax.Array, keys: Any
     ) -> jax.Array:
         return self(kernels, state, X)
 
     def gradients(
-        self, state: PyTree, kernels: Kernel, X: jax.Array, weights: jax.Array
+        self, state: jax.Array, kernels: Kernel, X: jax.Array, weights: jax.Array
     ) -> jax.Array:
         """Gradients (B, J, P, D) as of any map, in closed form: Σ_f (a_f cos - b_f sin) v_f.
 

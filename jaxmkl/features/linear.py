@@ -10,7 +10,7 @@ from jaxmkl.kernels import Kernel, Linear
 
 
 @pytree.dataclass
-class LinearFeatures(FeatureMap):
+class LinearFeatures(FeatureMap[tuple, jax.Array, tuple]):
     """The D inputs and a constant, for linear models.
 
         z(x) = (x, 1) / sqrt(D + 1),      z(x)·z(x') = (x·x' + 1) / (D + 1)

@@ -1,6 +1,7 @@
 """The protocol of feature maps."""
 
 import abc
+from typing import Any, Generic
 
 import jax
 import jax.numpy as jnp
@@ -8,12 +9,15 @@ from jax.typing import DTypeLike
 
 from jaxmkl._blocks import take
 from jaxmkl._feedback import Feedback
-from jaxmkl._types import PyTree
+from jaxmkl._types import EMPTY, Aux, Code, State
 from jaxmkl.kernels import Kernel
 
 
-class FeatureMap(abc.ABC):
+class FeatureMap(abc.ABC, Generic[State, Code, Aux]):
     """Base of all feature maps: frozen pytree dataclasses.
+
+    Its type parameters are its state, its codes, and what a prediction hands to the update, all
+    pytrees.
 
     A map gives an example x coordinates z_p(x) (P, M), by default for each of P kernels, else as
     many as :meth:`num_vectors` says. It may learn: its state is the bank's
@@ -54,13 +58,13 @@ class FeatureMap(abc.ABC):
     @abc.abstractmethod
     def init(
         self, key: jax.Array, kernels: Kernel, num_inputs: int, dtype: DTypeLike | None = None
-    ) -> PyTree:
+    ) -> State:
         """The map's state, a pytree."""
 
     @abc.abstractmethod
     def encode(
-        self, state: PyTree, kernels: Kernel, X: jax.Array, round: jax.Array, keys: jax.Array
-    ) -> PyTree:
+        self, state: State, kernels: Kernel, X: jax.Array, round: jax.Array, keys: jax.Array
+    ) -> Code:
         """Codes of the rows of ``X`` (B, D), with leading axis B; by default features (B, P, M).
 
         Args:
@@ -71,14 +75,15 @@ class FeatureMap(abc.ABC):
           keys: a typed key for each row (B,).
         """
 
-    def predict(self, state: PyTree, code: PyTree) -> tuple[jax.Array, PyTree]:
+    def predict(self, state: State, code: Code) -> tuple[jax.Array, Aux]:
         """Features z (P, M) of one example, and what :meth:`update` uses again.
 
         By default the code is z, and nothing is used again.
         """
-        return code, ()
+        features: Any = code
+        return features, EMPTY
 
-    def update(self, state: PyTree, code: PyTree, aux: PyTree, feedback: Feedback) -> PyTree:
+    def update(self, state: State, code: Code, aux: Aux, feedback: Feedback) -> State:
         """The state after an example.
 
         The feedback has the label ``y``, the ``slope`` of the loss at the prediction, and which of
@@ -87,12 +92,12 @@ class FeatureMap(abc.ABC):
         """
         return state
 
-    def close(self, state: PyTree, codes: PyTree, round: jax.Array) -> PyTree:
+    def close(self, state: State, codes: Code, round: jax.Array) -> State:
         """The state after a block; rounds below ``round`` are over."""
         return state
 
     def gradients(
-        self, state: PyTree, kernels: Kernel, X: jax.Array, weights: jax.Array
+        self, state: State, kernels: Kernel, X: jax.Array, weights: jax.Array
     ) -> jax.Array:
         """Gradients (B, J, P, D) of θ·z_p(x) by x, for weights θ (J, P, M) and rows of ``X``.
 

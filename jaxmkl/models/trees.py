@@ -36,7 +36,7 @@ class TreeCode(NamedTuple):
 
 
 @pytree.dataclass
-class TreeModels(Bank):
+class TreeModels(Bank[TreeModelsState, TreeCode, tuple[jax.Array, jax.Array]]):
     """Forests of extremely randomised trees, grown on the learner's memory.
 
     The T trees of the forest make ``groups`` models of T / groups trees each. With l_t(x) the leaf

@@ -115,7 +115,7 @@ class _Part(NamedTuple):
         return sum(place.num_models for place in self.places)
 
 
-class UnderMetrics(Bank):
+class UnderMetrics(Bank[UnderMetricsState, UnderMetricsCode, UnderMetricsAux]):
     """The base of one bank on features, or of several, whose models are updated together."""
 
     banks: Any

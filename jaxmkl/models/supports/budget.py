@@ -44,7 +44,7 @@ def _within_budget(store: "BudgetSupport", name: str, value: object) -> int:
 
 
 @pytree.dataclass
-class BudgetSupport(Store):
+class BudgetSupport(Store[BudgetState, Codes, jax.Array]):
     """At most ``budget`` supports for each kernel.
 
     Args:
@@ -91,14 +91,14 @@ class BudgetSupport(Store):
 
     def predict(
         self, state: BudgetState, kernels: Kernel, code: Codes
-    ) -> tuple[jax.Array, PyTree]:
+    ) -> tuple[jax.Array, jax.Array]:
         """Values f (P,) of an example, and kernel values k_p(x, slot) (P, C + R)."""
         marks = kernels.exponential
         f = scaled.unpacked(code.recent, marks).weighted_sum(state.coefficients).value()
         return f, scaled.plain(code.recent, marks)
 
     def update(
-        self, state: BudgetState, kernels: Kernel, code: Codes, aux: PyTree, proposal: Proposal
+        self, state: BudgetState, kernels: Kernel, code: Codes, aux: jax.Array, proposal: Proposal
     ) -> BudgetState:
         C, decay, old = self.budget, proposal.decay, state.coefficients
         slot = C + code.round % self.period

@@ -36,7 +36,7 @@ class GrowingState(NamedTuple):
 
 
 @pytree.dataclass
-class DenseSupport(Store):
+class DenseSupport(Store[GrowingState, Codes, tuple]):
     """Supports shared by all kernels, with coefficients (P, C).
 
     Args:
@@ -109,7 +109,9 @@ class DenseSupport(Store):
         coefficients = jax.tree.map(padded, state.coefficients)
         return state._replace(rows=rows, coefficients=coefficients)
 
-    def encode(self, state: PyTree, kernels: Kernel, X: jax.Array, round: jax.Array) -> Codes:
+    def encode(
+        self, state: GrowingState, kernels: Kernel, X: jax.Array, round: jax.Array
+    ) -> Codes:
         codes = protocol.encode_recent(kernels, state.recent_rows, X, round)
         sums = self._settled_sums(state, kernels, codes.rows)
         return codes._replace(settled=jax.tree.map(jnp.transpose, sums))
@@ -122,7 +124,7 @@ class DenseSupport(Store):
         return recent.weighted_sum(state.recent, settled).value(), ()
 
     def update(
-        self, state: GrowingState, kernels: Kernel, code: Codes, aux: PyTree, proposal: Proposal
+        self, state: GrowingState, kernels: Kernel, code: Codes, aux: tuple, proposal: Proposal
     ) -> GrowingState:
         room = self.used(state) < self.capacity_of(state)
         learned = proposal.learned & room

@@ -12,7 +12,7 @@ Shapes: B block, D inputs, P kernels, R rounds of a period.
 """
 
 import abc
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,7 @@ from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import rounds_of
-from jaxmkl._types import PyTree
+from jaxmkl._types import Aux, Code, State
 from jaxmkl.kernels import Kernel, pairwise_products, scaled
 
 
@@ -41,7 +41,7 @@ class Proposal(NamedTuple):
     """Uniform numbers (P,) for a store that is ``random``, or None."""
 
 
-class Store(abc.ABC):
+class Store(abc.ABC, Generic[State, Code, Aux]):
     """The base of all stores, which hold the support vectors of P kernels.
 
     A subclass is a frozen dataclass (:func:`jaxmkl.pytree.dataclass`). Its state is a pytree with
@@ -56,11 +56,11 @@ class Store(abc.ABC):
     """True if ``update`` needs random numbers."""
 
     @abc.abstractmethod
-    def init(self, kernels: Kernel, num_inputs: int, dtype: DTypeLike) -> PyTree:
+    def init(self, kernels: Kernel, num_inputs: int, dtype: DTypeLike) -> State:
         """The state without supports."""
 
     @abc.abstractmethod
-    def encode(self, state: PyTree, kernels: Kernel, X: jax.Array, round: jax.Array) -> PyTree:
+    def encode(self, state: State, kernels: Kernel, X: jax.Array, round: jax.Array) -> Code:
         """The codes of a block: its kernel values and sums with the supports.
 
         Args:
@@ -77,19 +77,19 @@ class Store(abc.ABC):
         """
 
     @abc.abstractmethod
-    def predict(self, state: PyTree, kernels: Kernel, code: PyTree) -> tuple[jax.Array, PyTree]:
+    def predict(self, state: State, kernels: Kernel, code: Code) -> tuple[jax.Array, Aux]:
         """Values f (P,) of one example, and the results that :meth:`update` uses again."""
 
     @abc.abstractmethod
     def update(
-        self, state: PyTree, kernels: Kernel, code: PyTree, aux: PyTree, proposal: Proposal
-    ) -> PyTree:
+        self, state: State, kernels: Kernel, code: Code, aux: Aux, proposal: Proposal
+    ) -> State:
         """The state after an example; ``aux`` is the second result of :meth:`predict`."""
 
     @abc.abstractmethod
     def close(
-        self, state: PyTree, kernels: Kernel, codes: PyTree, round: jax.Array, decays: bool
-    ) -> PyTree:
+        self, state: State, kernels: Kernel, codes: Code, round: jax.Array, decays: bool
+    ) -> State:
         """The state after a block; at the end of a period, with its supports settled.
 
         ``round`` is the number of examples seen by now, int32; ``decays`` says whether proposals
@@ -104,15 +104,15 @@ class Store(abc.ABC):
         """
         return None
 
-    def used(self, state: PyTree) -> jax.Array:
+    def used(self, state: State) -> jax.Array:
         """The number of supports that fill the room, int32; 0 if room is not limited."""
         return jnp.zeros((), jnp.int32)
 
-    def capacity_of(self, state: PyTree) -> int | None:
+    def capacity_of(self, state: State) -> int | None:
         """The number of supports for which the state has room; None if it is not limited."""
         return None
 
-    def enlarged(self, state: PyTree, capacity: int) -> PyTree:
+    def enlarged(self, state: State, capacity: int) -> State:
         """The state with room for at least so many supports."""
         return state
 
