@@ -1,10 +1,11 @@
 """What a session does: rows are predicted one at a time, and labels are learned as they come."""
 
+import copy
 import dataclasses
 import itertools
 from collections import OrderedDict
 from collections.abc import Iterable, KeysView, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import jax
 import numpy as np
@@ -379,6 +380,35 @@ class Learning:
         each = np.asarray(shares, np.float64)
         return {kind.name: float(each[first:end].sum())
                 for kind, first, end in self._columns._spans if first < end}  # fmt: skip
+
+    # rows that somebody else chooses, by their inputs (D,)
+
+    def copy(self) -> Self:
+        """A session that begins where this one is; what either does, the other does not know."""
+        other = copy.copy(self)
+        other._unlabelled = self._unlabelled.copy()
+        return other
+
+    def look(self, id: Id, x: np.ndarray) -> Asked:
+        """Predict a row as :meth:`ask` does, which changes nothing."""
+        said = _on_host(self._learner.predict(self._state, x))
+        return self._answers([id], [(said, bool(said.query))], None)[0]
+
+    def wait(self, id: Id, x: np.ndarray) -> None:
+        """Let a row wait for its label, whether the learner wants it or not.
+
+        Raises:
+          Refused: the id waits already.
+        """
+        own, context = self._ids(1, [id]), abilities.context(self._learner, self._state)
+        self._state = _awaiting(self._learner, self._state, 1)
+        self._keep(own, [Example(x, context)])
+
+    def skip(self, x: np.ndarray) -> None:
+        """Pass a row without asking for its label, whether the learner wants it or not."""
+        context = abilities.context(self._learner, self._state)
+        self._state = _learned(self._learner, self._state, context, x, 0.0, False)
+        self._rows += 1
 
 
 def _interval(said: Prediction, start: float) -> tuple[float, float] | None:

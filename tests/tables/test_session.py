@@ -201,6 +201,27 @@ def test_rows_together_are_as_rows_one_by_one(plain):
     same(alone, together)
 
 
+def test_rows_that_are_chosen_are_learned_as_those_that_are_asked_for(plain):
+    rows = [{"width": 1.0, "height": 2.0, "soil": "sand"}, {"width": 4.0, "height": 1.0}]
+    chunk = next(open_table(pl.DataFrame(rows)).chunks(2))
+    X, _ = plain.columns.inputs(chunk, plain.fills)
+    asking, chosen = Session(plain), Session(plain)
+    begun, (answer,) = chosen.copy(), asking.ask(rows[0])
+    assert chosen.look(0, X[0]) == answer
+    same(chosen, begun)
+    chosen.wait(0, X[0])
+    with pytest.raises(Refused, match="a row with the id 0 waits"):
+        chosen.wait(0, X[1])
+    before = chosen.copy()
+    for session in (asking, chosen):
+        session.learn(0, 99.0)
+    assert_equal(asking.pipeline.state, chosen.pipeline.state)
+    assert ([*before.waiting], [*begun.waiting], [*chosen.waiting]) == ([0], [], [])
+    before.skip(X[1])
+    assert (before.pipeline.rows, [*before.waiting]) == (plain.rows + 1, [0])
+    assert int(before.pipeline.state.round) == int(plain.state.round) + 1
+
+
 @pytest.mark.slow
 def test_a_budget_counts_each_row_of_several():
     frame = table(2)

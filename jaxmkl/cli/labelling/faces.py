@@ -10,9 +10,9 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, TextIO
 
 from jaxmkl.cli.interrupts import Interrupts
-from jaxmkl.cli.labelling.rows import Refused
 from jaxmkl.cli.labelling.session import Labelling
 from jaxmkl.evaluate import figure, plain, printable
+from jaxmkl.tables import Refused
 
 if TYPE_CHECKING:
     from rich.console import Console
