@@ -128,7 +128,7 @@ def test_late_answers_are_learned_as_they_come_and_count_when_asked(session):
     order = [asked[2], asked[0], asked[3]]
     for item in order:
         assert labelling.answer(item, "tree") == "tree"
-    assert labelling.standing.open == (8,)
+    assert labelling.standing.open == [8]
 
     # by hand: the labels that were there, then the answers in their order
     plain = learner_of(rows)
@@ -244,7 +244,7 @@ def test_undo_goes_back_answer_by_answer(session):
     labelling.ask()
     for item, standing in reversed(before):
         labelling.undo()
-        assert labelling.standing.open == (item,)
+        assert labelling.standing.open == [item]
         same(labelling.standing, standing)
     with pytest.raises(Refused, match="nothing is left to undo"):
         labelling.undo()

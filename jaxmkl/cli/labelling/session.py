@@ -23,7 +23,6 @@ from jaxmkl.cli.labelling.journal import ADVICE, Journal
 from jaxmkl.cli.labelling.rows import Label, Rows
 from jaxmkl.tables import Pipeline, Refused, Session
 
-EVENTS = {"ask"}, {"answer", "label"}, {"skip"}, {"undo"}
 MOST = 4096  # rows of a pool that are judged for a question
 UNDONE = 100  # answers that can be undone
 
@@ -31,11 +30,15 @@ UNDONE = 100  # answers that can be undone
 class Standing(NamedTuple):
     """The standing of the questions between two events."""
 
-    session: Session  #: which is copied before it is changed
+    session: Session  #: where open items wait; it is copied before it is changed
     row: int = 0  #: the first row not yet passed, if rows are asked for in their order
-    open: tuple[int, ...] = ()  #: items that wait for their answers, the oldest first
     #: labels by item, in the order of the answers; None: skipped
     closed: Mapping[int, Label | None] = {}
+
+    @property
+    def open(self) -> list[Any]:
+        """The items that wait for their answers, the oldest first."""
+        return self.session.waiting
 
     @property
     def labels(self) -> dict[int, Label]:
@@ -101,8 +104,8 @@ class Labelling:
         found = self.standing.session.look(item, self.rows.X[self.rows.place(item)])
         if found.probabilities is not None:
             return {"prediction": found.prediction, "probabilities": found.probabilities}
-        low, high = found.interval or (None, None)
-        radius = None if low is None or high is None else (high - low) / 2.0
+        ends = found.interval
+        radius = None if ends is None else (ends[1] - ends[0]) / 2.0
         return {"prediction": found.prediction, "radius": radius}
 
     def ask(self) -> int | None:
@@ -121,10 +124,10 @@ class Labelling:
         try:
             return self.standing.session.label(answer)
         except (Refused, OverflowError):
-            classes = self.rows.target.classes
-            of = f"one of the classes {shown(classes, 20)}" if classes else "a number"
-            text = f"{answer!r} is not {of}{'' if classes else ' that can be learned'}"
-            raise Refused(text) from None
+            wanted = "a number that can be learned"
+            if classes := self.rows.target.classes:
+                wanted = f"one of the classes {shown(classes, 20)}"
+            raise Refused(f"{answer!r} is not {wanted}") from None
 
     def answer(self, item: object, answer: object) -> Label:
         """Learn an answer and return the label that it names."""
@@ -150,35 +153,33 @@ class Labelling:
     def _after(self, event: Mapping[str, Any]) -> tuple[Standing, ...]:
         """The history after this event; nothing is changed."""
         *before, now = self._history
-        if event.keys() not in EVENTS:
-            raise Refused(f"{', '.join(map(repr, event))} is not a question, answer, skip or undo")
-        if "ask" in event:
-            return (*before, self._asked(now, event["ask"]))
-        if "skip" in event:
-            now = self._closed(now, event["skip"], None)
-        elif "answer" in event:
-            now = self._closed(now, event["answer"], self.label(event["label"]))
-        elif event["undo"] == self._last():
-            return tuple(before)
-        else:
-            raise Refused(f"{event['undo']!r} is not the last one answered or skipped")
-        return (*self._history[-UNDONE:], now)
+        match event:
+            case {"ask": item, **more} if not more:
+                return (*before, self._asked(now, item))
+            case {"answer": item, "label": answer, **more} if not more:
+                return (*self._history[-UNDONE:], self._closed(now, item, self.label(answer)))
+            case {"skip": item, **more} if not more:
+                return (*self._history[-UNDONE:], self._closed(now, item, None))
+            case {"undo": item, **more} if not more and item == self._last():
+                return tuple(before)
+            case {"undo": item, **more} if not more:
+                raise Refused(f"{item!r} is not the last one answered or skipped")
+        raise Refused(f"{', '.join(map(repr, event))} is not a question, answer, skip or undo")
 
     def _asked(self, now: Standing, item: Any) -> Standing:
-        end = len(self.rows.X)
-        row = end if item is None else self.rows.place(item)
+        rows, is_pool = self.rows, self._ranking is not None
+        row = len(rows.X) if item is None else rows.place(item)
         if row < now.row or item in now.open or item in now.closed:
-            raise Refused(f"{self.rows.chunk.place} {item} was asked for before")
-        if row < end and self.rows.has_label[row]:
-            raise Refused(f"{self.rows.chunk.place} {item} has a label in the table")
-        if self._ranking is None:
+            raise Refused(f"{rows.chunk.place} {item} was asked for before")
+        if item is not None and rows.has_label[row]:
+            raise Refused(f"{rows.chunk.place} {item} has a label in the table")
+        if not is_pool:
             now = self._passed(now, row)
         if item is None:
             return now
         session = now.session.copy()
-        session.wait(item, self.rows.X[row])
-        next_row = row + 1 if self._ranking is None else now.row
-        return now._replace(session=session, open=(*now.open, item), row=next_row)
+        session.wait(item, rows.X[row])
+        return now._replace(session=session, row=now.row if is_pool else row + 1)
 
     def _passed(self, now: Standing, end: int) -> Standing:
         """Have the learner skip the rows before ``end`` whose labels were not asked for."""
@@ -200,8 +201,7 @@ class Labelling:
             session.forget(item)
         else:
             session.learn(item, label)
-        waiting = tuple(other for other in now.open if other != item)
-        return now._replace(session=session, open=waiting, closed={**now.closed, item: label})
+        return now._replace(session=session, closed={**now.closed, item: label})
 
     def _last(self) -> int:
         """The item that was answered or skipped last."""
