@@ -13,22 +13,19 @@ import numpy as np
 from jaxmkl import _pytree as pytree
 from jaxmkl import abilities
 from jaxmkl._checks import input_bound, shown
-from jaxmkl._learner import Learner, Prediction, learned_late, reported
-from jaxmkl._programs import LARGE, Kept
-from jaxmkl._renewals import renewals_of
-from jaxmkl._types import PyTree
+from jaxmkl._learner import Learner, Prediction
 from jaxmkl.checkpoint import arrays_of, tree_of
 from jaxmkl.evaluate import central_intervals, predicts_log_odds
 from jaxmkl.query import All
 from jaxmkl.tables._given import Given, Refused
 from jaxmkl.tables._plain import WHOLE
+from jaxmkl.tables._rounds import Example, asked, learned
 from jaxmkl.tables._rows import Chunk
 from jaxmkl.tables.source import of_rows
 from jaxmkl.wrappers import LabelBudget, layers
 
 MOST_WAITING = 10_000  #: examples that may wait for a label, by default
 LARGEST = input_bound(np.float32) / 2  # of labels, whose differences are to be numbers
-AT_ONCE = 1024  # rows that are predicted together
 Id = str | int
 Label = str | float
 
@@ -49,15 +46,6 @@ class Asked(NamedTuple):
     (:func:`jaxmkl.wrappers.predictive`, :func:`jaxmkl.wrappers.intervals`)."""
     importances: dict[str, float] | None = None
     """How much each column matters, of sum 1, if it was asked for and the learner knows it."""
-
-
-class Example(NamedTuple):
-    """An example that waits for its label."""
-
-    x: np.ndarray
-    """Its inputs (D,), with gaps filled by what was known when it was asked for."""
-    context: PyTree
-    """What belonged to it in the state then (:func:`jaxmkl.abilities.context`)."""
 
 
 class Learning:
@@ -124,8 +112,7 @@ class Learning:
     ) -> list[Asked]:
         """Predict rows, which then wait for their labels.
 
-        Several rows are as if each was asked for by itself. Where the learner wants all labels,
-        they are predicted together.
+        Several rows are as if each was asked for by itself, in less time.
 
         Args:
           rows: the cells of a row by column, several such mappings, or a DataFrame of polars.
@@ -143,28 +130,9 @@ class Learning:
         given = self._given.rows(rows)
         own = self._ids(len(given), ids)
         X, fills = self._given.inputs(given, self._fills, None if ids is None else own)
-        found = list[tuple[Prediction, bool]]()
-        examples, state = list[Example | None](), self._state
-        context = abilities.context(self._learner, state)
-        if self._wants_all and len(X) > 1:
-            for first in range(0, len(X), AT_ONCE):
-                part = X[first : first + AT_ONCE]
-                said = _on_host(self._learner.predict_many(state, part))
-                found += [(_row(said, at), bool(said.query[at])) for at in range(len(part))]
-            examples += [Example(x, context) for x in X]
-            state = _awaiting(self._learner, state, len(X))
-        else:
-            for x in X:
-                context = abilities.context(self._learner, state)
-                prediction, state = self._learner.ask(state, x)
-                said = _on_host(prediction)
-                wanted = bool(said.query)
-                if not wanted:
-                    state = _learned(self._learner, state, context, x, 0.0, False)
-                found.append((said, wanted))
-                examples.append(Example(x, context) if wanted else None)
+        said, examples, state = asked(self._learner, self._state, X, self._wants_all)
         by_column = self._importances() if importances else None
-        answers = self._answers(own, found, by_column)
+        answers = self._answers(own, said, by_column)
         self._state, self._fills = state, fills
         self._keep(own, examples)
         return answers
@@ -195,13 +163,35 @@ class Learning:
         Raises:
           Refused: no such row waits for a label, or the label is no class and no number.
         """
-        example, number = self._example(id), self._number(label)
-        if example is not None:
-            y = self._centred(number)
-            self._state = _learned(self._learner, self._state, example.context, example.x, y, True)
-        self._settled(id)
-        self._see(number)
-        return example is not None
+        return self.learn_many([(id, label)])[0]
+
+    def learn_many(self, labels: Iterable[tuple[Id, object]]) -> list[bool]:
+        """Learn the labels of several rows, as if each was learned by itself, in less time.
+
+        Args:
+          labels: pairs of a row's id and its label.
+
+        Returns:
+          For each pair what :meth:`learn` returns.
+
+        Raises:
+          Refused: as :meth:`learn`, for any of the pairs, or an id comes twice; no label is
+            learned then.
+        """
+        pairs = [*labels]
+        found = [(own, self._example(own), self._number(label)) for own, label in pairs]
+        if len({own for own, *_ in found}) < len(found):
+            raise Refused(f"ids must differ; got {shown([own for own, *_ in found], 20)}")
+        known = list[tuple[Example, float, bool]]()
+        seen = self._seen
+        for _, example, number in found:
+            if example is not None:
+                known.append((example, self._centred(number, seen), True))
+            seen = seen.after_one(number, len(self._target.classes))
+        self._state, self._seen = learned(self._learner, self._state, known), seen
+        for own, *_ in found:
+            self._settled(own)
+        return [example is not None for _, example, _ in found]
 
     def learn_row(self, row: Mapping[str, Any], label: object) -> bool:
         """Learn a row whose label is known, the next one of the stream.
@@ -215,16 +205,16 @@ class Learning:
         number = self._number(label)
         if not isinstance(row, Mapping):
             raise Refused(f"row must be cells by column; got {type(row).__name__}")
-        (x,), fills = self._given.inputs([row], self._fills)
-        learner, context = self._learner, abilities.context(self._learner, self._state)
-        said, state = learner.ask(self._state, x)
-        wanted = bool(said.query)
-        y = self._centred(number) if wanted else 0.0
-        self._state = _learned(learner, state, context, x, y, wanted)
-        self._fills = fills
-        self._see(number)
+        X, fills = self._given.inputs([row], self._fills)
+        learner = self._learner
+        _, (example,), state = asked(learner, self._state, X, self._wants_all)
+        if example is not None:
+            y = self._centred(number, self._seen)
+            state = learned(learner, state, [(example, y, True)])
+        self._state, self._fills = state, fills
+        self._seen = self._seen.after_one(number, len(self._target.classes))
         self._rows += 1
-        return wanted
+        return example is not None
 
     def forget(self, id: Id) -> None:
         """Stop waiting for a label that will never come.
@@ -233,8 +223,7 @@ class Learning:
           Refused: no such row waits for a label.
         """
         if (example := self._example(id)) is not None:
-            x, context = example
-            self._state = _learned(self._learner, self._state, context, x, np.nan, True)
+            self._state = learned(self._learner, self._state, [(example, np.nan, True)])
         self._settled(id)
 
     def label(self, label: object) -> Label:
@@ -258,14 +247,11 @@ class Learning:
         """Wait no longer for a row, which counts unless it did when it was skipped."""
         self._rows += self._unlabelled.pop(own) is not None
 
-    def _centred(self, number: float) -> float:
-        """The label as the learner has it."""
+    def _centred(self, number: float, seen: Any) -> float:
+        """The label as the learner has it, after what was seen."""
         if self._target.classes:
             return self._target.numbered(number)
-        return 0.0 if self._seen.is_nothing else number - self._seen.start
-
-    def _see(self, number: float) -> None:
-        self._seen = self._seen.after_one(number, len(self._target.classes))
+        return 0.0 if seen.is_nothing else number - seen.start
 
     def _plain_number(self, label: Any) -> float | None:
         """The same for a class by its name and for a number, in far less time; None for others."""
@@ -353,13 +339,9 @@ class Learning:
     # answers
 
     def _answers(
-        self,
-        ids: Sequence[Id],
-        found: Sequence[tuple[Prediction, bool]],
-        importances: dict[str, float] | None,
+        self, ids: Sequence[Id], said: Prediction, importances: dict[str, float] | None
     ) -> list[Asked]:
-        target, seen = self._target, self._seen
-        values = np.stack([said.value for said, _ in found])
+        target, seen, values = self._target, self._seen, np.asarray(said.value)
         known = bool(target.classes) or not seen.is_nothing
         named = target.named(values if known else np.zeros(len(values)), seen.start).tolist()
         shares: list[Any] = [None] * len(ids)
@@ -368,10 +350,10 @@ class Learning:
             all_shares = self._pipeline.probabilities(values).tolist()
             shares = [dict(zip(target.classes, of_one, strict=True)) for of_one in all_shares]
         if known and not target.classes:
-            ends = [_interval(said, seen.start) for said, _ in found]
-        rest = zip(ids, named, found, shares, ends, strict=True)
-        return [Asked(own, name, wanted, share, interval, importances)
-                for own, name, (_, wanted), share, interval in rest]  # fmt: skip
+            ends = _intervals(said, seen.start) or ends
+        wanted = np.asarray(said.query).tolist()
+        rest = zip(ids, named, wanted, shares, ends, strict=True)
+        return [Asked(*one, importances) for one in rest]
 
     def _importances(self) -> dict[str, float] | None:
         shares = abilities.importances(self._learner, self._state)
@@ -411,16 +393,17 @@ class Learning:
         self._rows += 1
 
 
-def _interval(said: Prediction, start: float) -> tuple[float, float] | None:
-    """The ends of a prediction's interval, if it has one that is finite."""
+def _intervals(said: Prediction, start: float) -> list[tuple[float, float] | None] | None:
+    """The ends of each prediction's interval, None unless they are finite; None without any."""
     if said.distribution is not None:
-        ends = central_intervals(jax.tree.map(lambda leaf: leaf[None], said.distribution))
-        low, high = (start + float(end[0]) for end in ends)
+        low, high = central_intervals(said.distribution, start=start)
     elif said.interval is not None:
-        low, high = (start + float(end) for end in said.interval)
+        low, high = (start + np.asarray(end, np.float64) for end in said.interval)
     else:
         return None
-    return (low, high) if np.isfinite([low, high]).all() else None
+    finite = (np.isfinite(low) & np.isfinite(high)).tolist()
+    ends = zip(low.tolist(), high.tolist(), strict=True)
+    return [both if good else None for both, good in zip(ends, finite, strict=True)]
 
 
 def _wants_all(learner: Learner) -> bool:
@@ -428,37 +411,3 @@ def _wants_all(learner: Learner) -> bool:
     each = [*layers(learner)]
     asks_for_all = isinstance(getattr(each[-1], "query", None), All)
     return asks_for_all and not any(isinstance(layer, LabelBudget) for layer in each)
-
-
-def _on_host(said: Prediction) -> Prediction:
-    return jax.tree.map(np.asarray, said)
-
-
-def _row(said: Prediction, at: int) -> Prediction:
-    return jax.tree.map(lambda leaf: leaf[at], said)
-
-
-def _learned(
-    learner: Learner, state: PyTree, context: PyTree, x: np.ndarray, y: float, asked: bool
-) -> PyTree:
-    """The state after a label was learned, or skipped, of an example with an earlier context."""
-    apart = renewals_of(learner)
-    rounds = learner if apart is None else apart.rounds
-    after = _round(rounds, state, context, x, np.float32(y), np.bool_(asked))
-    return after if apart is None else apart.renewed(after, int(state.round) + 1)
-
-
-def _received(
-    learner: Learner, state: PyTree, context: PyTree, x: Any, y: Any, asked: Any
-) -> PyTree:
-    then, y = abilities.with_context(learner, state, context), learner._label(state, y)
-    return reported(learner, state, learned_late(learner, state, then, x, y, asked))
-
-
-def _awaited(learner: Learner, state: PyTree, number: Any) -> PyTree:
-    """The state after ``number`` labels were asked for that come later."""
-    one = jax.numpy.asarray(True)
-    return jax.lax.fori_loop(0, number, lambda _, s: abilities.awaiting(learner, s, one), state)
-
-
-_round, _awaiting = Kept(_received, quickly=LARGE), Kept(_awaited)

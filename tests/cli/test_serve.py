@@ -253,14 +253,14 @@ def test_what_the_journal_cannot_hold_is_not_learned(server, monkeypatch):
 
 def test_answers_do_not_wait_for_a_renewal(tmp_path, monkeypatch):
     warm_up(Session(pipeline()), pipeline())
-    server, learn = server_of(tmp_path), Session.learn
+    server, learn = server_of(tmp_path), Session.learn_many
 
-    def learn_slowly(self, own, label):
-        if own in (0, 3):
+    def learn_slowly(self, labels):
+        if not {0, 3}.isdisjoint(own for own, _ in labels):
             time.sleep(0.7)
-        return learn(self, own, label)
+        return learn(self, labels)
 
-    monkeypatch.setattr(Session, "learn", learn_slowly)
+    monkeypatch.setattr(Session, "learn_many", learn_slowly)
     said(server, *(row(float(i)) for i in range(5)), row(1, label=1))
     said(server, {"id": 4, "label": 1.0})
     times = []

@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import jaxmkl
 from jaxmkl.cli.prequential import Evaluation
 from jaxmkl.evaluate import Candidate
+from jaxmkl.models import TreeModels
 from jaxmkl.tables import (
     Columns,
     Pipeline,
@@ -54,6 +55,12 @@ def numbers(**options):
 
 def classes(K=2, **options):
     return probabilities(small(loss="logistic", num_classes=K if K > 2 else None, **options))
+
+
+def trees(**options):
+    """Two trees are grown anew in rounds 4, 6, 8, 12, 16, 24, 32 and 48."""
+    bank = TreeModels(num_trees=2, depth=3, groups=1, first=8, sample=64)
+    return scaled_targets(scaled(jaxmkl.MKL(bank, **options), RunningMoments()))
 
 
 def table(K=0):
@@ -113,12 +120,15 @@ LEARNERS = {
     "three classes": (lambda: classes(3), 3),
     "a rate": (lambda: numbers(query=QUERY), 0),
     "a budget": (lambda: label_budget(classes(), 20), 2),
+    "renewals": (lambda: trees(), 0),
+    "renewals at a rate": (lambda: trees(query=QUERY), 0),
 }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "delay"), [
     ("numbers", 0), ("a rate", 0), ("a budget", 0), ("lagged", 3), ("three classes", 3),
+    ("renewals", 3), ("renewals at a rate", 0),
 ])  # fmt: skip
 def test_rows_in_the_order_of_a_file_are_those_of_a_run(name, delay):
     make, K = LEARNERS[name]
@@ -136,7 +146,7 @@ def test_rows_in_the_order_of_a_file_are_those_of_a_run(name, delay):
     _, state = runner.settled()
     then = session.pipeline
     assert sum(answer.wanted for answer in answers) == runner.now.num_labels
-    assert (name in ("a rate", "a budget")) == (runner.now.num_labels < N)
+    assert name.endswith(("a rate", "a budget")) == (runner.now.num_labels < N)
     for mine, other in zip(jax.tree.leaves(then.state), jax.tree.leaves(state), strict=True):
         if not jax.dtypes.issubdtype(mine.dtype, jax.dtypes.prng_key):
             assert_allclose(mine, other, rtol=1e-3, atol=1e-4)
@@ -196,8 +206,38 @@ def test_rows_together_are_as_rows_one_by_one(plain):
     many = together.ask(rows)
     assert of_frame.ask(table()[20:45]) == many
     assert [answer.id for answer in many] == [answer.id for answer in one_by_one] == [*range(25)]
-    predictions = [[answer.prediction for answer in of] for of in (many, one_by_one)]
-    assert_allclose(*predictions, rtol=1e-6)
+    assert many == one_by_one  # bit for bit
+    same(alone, together)
+
+
+def test_labels_together_are_as_labels_one_by_one(plain, monkeypatch):
+    monkeypatch.setattr("jaxmkl.tables._rounds.TOGETHER", 4)
+    rows, alone, together = rows_of(table())[20:45], Session(plain), Session(plain)
+    alone.ask(rows)
+    together.ask(rows)
+    pairs = [(own, rows[own]["y"]) for own in np.random.default_rng(0).permutation(20).tolist()]
+    assert [alone.learn(*pair) for pair in pairs] == together.learn_many(pairs) == [True] * 20
+    same(alone, together)
+    before = together.pipeline
+    for wrong in ([(20, 1.0), (3, 1.0)], [(20, 1.0), (21, "word")], [(20, 1.0), (20, 2.0)]):
+        with pytest.raises(Refused):
+            together.learn_many(wrong)
+    assert_equal(together.pipeline.state, before.state)
+    assert [*together.waiting] == [*range(20, 25)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("query", [None, QUERY])
+def test_renewals_come_where_they_would_come_one_by_one(query, monkeypatch):
+    frame = table()
+    pipeline = fresh(trees() if query is None else trees(query=query), frame)
+    rows, alone, together = rows_of(frame), Session(pipeline), Session(pipeline)
+    one_by_one = [answer for row in rows for answer in alone.ask(row)]
+    assert together.ask(rows) == one_by_one
+    pairs = [(own, rows[own]["y"]) for own in together.waiting]
+    assert len(pairs) == N if query is None else 5 < len(pairs) < N
+    learned_alone = [alone.learn(*pair) for pair in pairs]
+    assert together.learn_many(pairs) == learned_alone == [True] * len(pairs)
     same(alone, together)
 
 

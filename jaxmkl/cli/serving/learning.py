@@ -43,7 +43,7 @@ def apply(session: Any, event: Event) -> Any:
             case {"ids": ids, "rows": rows}:
                 return _asked(session, ids, rows)
             case {"labels": pairs}:
-                return [_learned(session, *pair) for pair in pairs]
+                return _learned(session, pairs)
             case {"row": row, "label": label}:
                 return session.learn_row(row, label)
             case {"forget": own}:
@@ -66,12 +66,16 @@ def _asked(session: Any, ids: Sequence, rows: Sequence) -> list[Any]:
     return [_asked(session, [own], [row])[0] for own, row in zip(ids, rows, strict=True)]
 
 
-def _learned(session: Any, own: Any, label: Any) -> Exception | None:
+def _learned(session: Any, pairs: Sequence) -> list[Any]:
+    """None for each label, or its refusal, which keeps no other one from being learned."""
     try:
-        session.learn(own, label)
+        session.learn_many(pairs)
     except REFUSALS as error:
-        return error
-    return None
+        if len(pairs) == 1:
+            return [error]
+    else:
+        return [None] * len(pairs)
+    return [_learned(session, [pair])[0] for pair in pairs]
 
 
 class Learning:

@@ -1,0 +1,135 @@
+"""The rounds of a session: rows are predicted, and labels learned later, as many as there are.
+
+One program predicts any number of rows one after the other, and one learns any number of labels.
+So neither an answer nor a state depends on how rows and labels are grouped.
+"""
+
+import functools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmkl import abilities
+from jaxmkl._learner import Learner, Prediction, learned_late, reported
+from jaxmkl._programs import LARGE, Kept
+from jaxmkl._renewals import renewals_of
+from jaxmkl._types import PyTree
+
+TOGETHER = 64  # rows, or labels, for which one program is called
+
+
+class Example(NamedTuple):
+    """An example that waits for its label."""
+
+    x: np.ndarray
+    """Its inputs (D,), with gaps filled by what was known when it was asked for."""
+    context: PyTree
+    """What belonged to it in the state then (:func:`jaxmkl.abilities.context`)."""
+
+
+def asked(
+    learner: Learner, state: PyTree, X: np.ndarray, wants_all: bool
+) -> tuple[Prediction, list[Example | None], PyTree]:
+    """The predictions of inputs (n, D), what waits of each, and the state after them.
+
+    A row that the learner does not want waits for nothing; it is skipped, and is a round.
+    """
+    apart = None if wants_all else renewals_of(learner)  # rows that are skipped are rounds
+    rounds = learner if apart is None else apart.rounds
+    each, first = list[tuple[Prediction, PyTree]](), 0
+    while first < len(X):
+        number = min(TOGETHER, len(X) - first, _until_renewal(apart, state))
+        rows = _filled_up(*X[first : first + number])
+        made, state = _predict(rounds, state, rows, np.int32(number), wants_all=wants_all)
+        each.append(jax.tree.map(lambda leaf, n=number: np.asarray(leaf)[:n], made))
+        state = state if apart is None else apart.renewed(state, int(state.round))
+        first += number
+    said, contexts = jax.tree.map(lambda *leaves: np.concatenate(leaves), *each)
+    leaves, structure = jax.tree.flatten(contexts)
+    examples = list[Example | None]([None] * len(X))
+    for at in np.flatnonzero(said.query).tolist():
+        examples[at] = Example(X[at], jax.tree.unflatten(structure, [leaf[at] for leaf in leaves]))
+    return said, examples, state
+
+
+def learned(
+    learner: Learner, state: PyTree, known: Sequence[tuple[Example, float, bool]]
+) -> PyTree:
+    """The state after labels of examples, one after the other; True: the label was asked for."""
+    apart = renewals_of(learner)
+    rounds, first = learner if apart is None else apart.rounds, 0
+    while first < len(known):
+        number = min(TOGETHER, len(known) - first, _until_renewal(apart, state))
+        examples, y, asked = zip(*known[first : first + number], strict=True)
+        arrays = (
+            jax.tree.map(_filled_up, *examples),
+            _filled_up(*map(np.float32, y)),
+            _filled_up(*map(np.bool_, asked)),
+        )
+        after = _learn(rounds, state, *arrays, np.int32(number))
+        # the round is that of the state before, for which nothing needs to be waited
+        state = after if apart is None else apart.renewed(after, int(state.round) + number)
+        first += number
+    return state
+
+
+def _until_renewal(apart: Any, state: PyTree) -> int:
+    """The number of rounds before the next renewal."""
+    return TOGETHER if apart is None else apart.after(now := int(state.round)) - now
+
+
+def _filled_up(*leaves: Any) -> np.ndarray:
+    """Leaves as the first rows of an array of ``TOGETHER`` rows, the others zero."""
+    array = np.zeros((TOGETHER, *np.shape(leaves[0])), leaves[0].dtype)
+    for at, leaf in enumerate(leaves):
+        array[at] = leaf
+    return array
+
+
+def _predicted(
+    learner: Learner, state: PyTree, X: Any, number: Any, *, wants_all: bool
+) -> tuple[tuple[Prediction, PyTree], PyTree]:
+    """The predictions and contexts of the first ``number`` of ``TOGETHER`` rows, and the state."""
+
+    def one(state: PyTree, x: Any) -> tuple[tuple[Prediction, PyTree], PyTree]:
+        context = abilities.context(learner, state)
+        prediction, asked = learner.ask(state, x)
+        if not wants_all:
+            none = jnp.zeros(learner._label_shape, x.dtype)
+            skipped = functools.partial(_late, learner, asked, context, x, none, False)
+            asked = jax.lax.cond(prediction.query, lambda: asked, skipped)
+        return (prediction, context), asked
+
+    def turn(at: Any, carry: Any) -> Any:
+        found, state = carry
+        made, state = one(state, X[at])
+        put = functools.partial(jax.lax.dynamic_update_index_in_dim, index=at, axis=0)
+        return jax.tree.map(put, found, made), state
+
+    like = jax.eval_shape(one, state, X[0])[0]
+    none = jax.tree.map(lambda leaf: jnp.zeros((len(X), *leaf.shape), leaf.dtype), like)
+    return jax.lax.fori_loop(0, number, turn, (none, state))
+
+
+def _received(
+    learner: Learner, state: PyTree, examples: Example, labels: Any, asked: Any, number: Any
+) -> PyTree:
+    """The state after the first ``number`` of ``TOGETHER`` labels."""
+
+    def turn(at: Any, state: PyTree) -> PyTree:
+        (x, context), y, wanted = jax.tree.map(lambda leaf: leaf[at], (examples, labels, asked))
+        return _late(learner, state, context, x, learner._label(state, y), wanted)
+
+    return jax.lax.fori_loop(0, number, turn, state)
+
+
+def _late(learner: Learner, state: PyTree, context: PyTree, x: Any, y: Any, asked: Any) -> PyTree:
+    """The state after one label of an example with an earlier context."""
+    then = abilities.with_context(learner, state, context)
+    return reported(learner, state, learned_late(learner, state, then, x, y, asked))
+
+
+_predict, _learn = Kept(_predicted, quickly=LARGE), Kept(_received, quickly=LARGE)
