@@ -19,7 +19,7 @@ from jaxmkl.evaluate import central_intervals, predicts_log_odds
 from jaxmkl.query import All
 from jaxmkl.tables._given import Given, Refused
 from jaxmkl.tables._plain import WHOLE
-from jaxmkl.tables._rounds import Example, asked, learned
+from jaxmkl.tables._rounds import Example, asked, awaited, learned
 from jaxmkl.tables._rows import Chunk
 from jaxmkl.tables.source import of_rows
 from jaxmkl.wrappers import LabelBudget, layers
@@ -373,8 +373,8 @@ class Learning:
 
     def look(self, id: Id, x: np.ndarray) -> Asked:
         """Predict a row as :meth:`ask` does, which changes nothing."""
-        said = _on_host(self._learner.predict(self._state, x))
-        return self._answers([id], [(said, bool(said.query))], None)[0]
+        said, _, _ = asked(self._learner, self._state, x[None], self._wants_all)
+        return self._answers([id], said, None)[0]
 
     def wait(self, id: Id, x: np.ndarray) -> None:
         """Let a row wait for its label, whether the learner wants it or not.
@@ -383,13 +383,13 @@ class Learning:
           Refused: the id waits already.
         """
         own, context = self._ids(1, [id]), abilities.context(self._learner, self._state)
-        self._state = _awaiting(self._learner, self._state, 1)
+        self._state = awaited(self._learner, self._state)
         self._keep(own, [Example(x, context)])
 
     def skip(self, x: np.ndarray) -> None:
         """Pass a row without asking for its label, whether the learner wants it or not."""
-        context = abilities.context(self._learner, self._state)
-        self._state = _learned(self._learner, self._state, context, x, 0.0, False)
+        example = Example(x, abilities.context(self._learner, self._state))
+        self._state = learned(self._learner, self._state, [(example, 0.0, False)])
         self._rows += 1
 
 
