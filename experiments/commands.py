@@ -56,7 +56,7 @@ def parser() -> argparse.ArgumentParser:
     add("--seeds", type=count, metavar="N", help="--peers, its standings: runs of each model")
     add("--set", dest="settings", type=setting, action="append", default=[], metavar="NAME=VALUE",
         help="--peers, its standings: a parameter of ours")  # fmt: skip
-    add("--rounds", type=count, metavar="N", help="--endless, --peers: examples")
+    add("--rounds", type=count, metavar="N", help="--endless, --peers, --serve: examples")
     add("--beside", type=Path, metavar="DIR", help="--tables: a checkout of another version")
     add("--parts", type=names, metavar="P,Q", help=f"--peers: some of {', '.join(PARTS)}")
     instead = of_bench.add_mutually_exclusive_group()
@@ -71,6 +71,7 @@ def parser() -> argparse.ArgumentParser:
         ("endless", "learners of constant cost over a stream of --rounds, in two precisions"),
         ("pools", "choosing points of pools"),
         ("tables", "reading tables of 1,000 to 100,000 columns"),
+        ("serve", "clients of a server, beside models of other packages"),
         ("large_pools", "choosing points of pools of 100,000 and 1,000,000: some minutes"),
     ):
         flag, about = f"--{name.replace('_', '-')}", f"{what}, instead"

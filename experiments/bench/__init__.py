@@ -4,8 +4,8 @@ There are also learners with support vectors (seconds per pass over data sets of
 memory; whether the last tenth of a stream takes as long as the first if the support is bounded),
 passes over many tasks and the memory of their models, choosing points of pools, models of other
 packages on the same streams, many small learners, each on a stream of its own, many seeds at once
-on an accelerator, what variances, densities and probabilities cost, what compiling does, and how
-wide tables are read.
+on an accelerator, what variances, densities and probabilities cost, what compiling does, how wide
+tables are read, and clients of a server.
 """
 
 from jaxmkl.evaluate import UsageError
@@ -21,6 +21,7 @@ from . import (
     fleet,
     peers,
     pools,
+    serving,
     supports,
     tables,
 )
@@ -35,11 +36,12 @@ OF_OPTIONS = {
     "tables": tables.run,
     "pools": pools.run,
     "large_pools": pools.run,
+    "serve": serving.run,
 }
 # options, and the benchmarks that take them
 TAKEN = {
     **dict.fromkeys(("datasets", "parts", "plots", "seeds", "settings"), ("peers",)),
-    "rounds": ("endless", "peers"),
+    "rounds": ("endless", "peers", "serve"),
     "algorithms": ("endless", "compile", "peers"),
     "beside": ("tables",),
 }
