@@ -48,19 +48,16 @@ class Journal:
                 raise ValueError(f"{path}: {text} {option}")
             self.first, *self.events = self._read() or [{}]  #: the first line
             if not self.first or self._is_about_else(self.first, about):
-                self._begin(about)
+                self._file.truncate(0)
+                self._checksum, self.size = 0, 0
+                self.first = {"journal": FORMAT, **about}
+                self.append(self.first)
+                self.events.clear()
             if is_new:
                 self._name_is_kept()
         except BaseException:
             self._file.close()
             raise
-
-    def _begin(self, about: dict[str, Any]) -> None:
-        self._file.truncate(0)
-        self._checksum, self.size, self.events = 0, 0, []
-        self.first = {"journal": FORMAT, **about}
-        self.append(self.first)
-        self.events.clear()
 
     def _name_is_kept(self) -> None:
         """Have the name of the file, too, on the disk."""
@@ -74,21 +71,17 @@ class Journal:
         Args:
           about: what they belong to.
         """
-        before, kept = (self._file, self._checksum, self.first, self.size), self.events
         place = self.path.with_name(f"{self.path.name}.next")
+        place.unlink(missing_ok=True)  # of a process that was killed
+        other = Journal(place, about, self._option)
         try:
-            self._file = open(place, "a+b", buffering=0)  # noqa: SIM115
-            is_taken(self._file)
-            self._begin(about)
-            self.append(*kept)
+            other.append(*self.events)
             os.replace(place, self.path)
         except BaseException:
-            if self._file is not before[0]:
-                self._file.close()
-            self._file, self._checksum, self.first, self.size = before
-            self.events = kept
+            other.__exit__()
             raise
-        before[0].close()
+        self._file.close()
+        vars(self).update(vars(other), path=self.path)
         self._name_is_kept()
 
     def refusal(self, number: int, reason: str) -> ValueError:
