@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import itertools
+import math
 from collections import OrderedDict
 from collections.abc import Iterable, KeysView, Mapping, Sequence
 from typing import Any, NamedTuple, Self
@@ -73,6 +74,7 @@ class Learning:
         self._places = {name: float(at) for at, name in enumerate(target.classes)}
         self._is_odds = predicts_log_odds(self._learner)
         self._wants_all = _wants_all(self._learner)
+        self._free = 0.0  # support vectors for which there is room, at least
 
     @property
     def standing(self) -> dict[str, Any]:
@@ -188,6 +190,7 @@ class Learning:
             if example is not None:
                 known.append((example, self._centred(number, seen), True))
             seen = seen.after_one(number, len(self._target.classes))
+        self._make_room(len(known))
         self._state, self._seen = learned(self._learner, self._state, known), seen
         for own, *_ in found:
             self._settled(own)
@@ -206,6 +209,7 @@ class Learning:
         if not isinstance(row, Mapping):
             raise Refused(f"row must be cells by column; got {type(row).__name__}")
         X, fills = self._given.inputs([row], self._fills)
+        self._make_room(1)
         learner = self._learner
         _, (example,), state = asked(learner, self._state, X, self._wants_all)
         if example is not None:
@@ -362,6 +366,21 @@ class Learning:
         each = np.asarray(shares, np.float64)
         return {kind.name: float(each[first:end].sum())
                 for kind, first, end in self._columns._spans if first < end}  # fmt: skip
+
+    def _make_room(self, number: int) -> None:
+        """Have room for so many more support vectors, where a learner keeps all of them."""
+        self._free -= number
+        if self._free >= 0:
+            return
+        capacity = abilities.capacity(self._learner, self._state)
+        if capacity is None:
+            self._free = math.inf
+            return
+        wanted = int(np.max(abilities.num_supports(self._learner, self._state))) + number
+        if wanted > capacity:  # each capacity is compiled, so there are few
+            capacity = max(2 * capacity, wanted)
+            self._state = abilities.enlarged(self._learner, self._state, capacity)
+        self._free = capacity - wanted
 
     # rows that somebody else chooses, by their inputs (D,)
 

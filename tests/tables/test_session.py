@@ -1,5 +1,6 @@
 """Sessions: rows whose labels come later are predicted and learned as a run with a delay does."""
 
+import math
 import warnings
 
 import hypothesis.strategies as st
@@ -260,6 +261,22 @@ def test_rows_that_are_chosen_are_learned_as_those_that_are_asked_for(plain):
     before.skip(X[1])
     assert (before.pipeline.rows, [*before.waiting]) == (plain.rows + 1, [0])
     assert int(before.pipeline.state.round) == int(plain.state.round) + 1
+
+
+@pytest.mark.slow
+def test_a_learner_that_keeps_every_example_has_room_for_all():
+    frame = pl.DataFrame({"x": np.linspace(0.0, 9.0, 2000)}).with_columns(y=pl.col("x").sin())
+    session = Session(fresh(jaxmkl.kernel_ogd(jaxmkl.Gaussian(1.0)), frame))
+    begun, state = session.copy(), session.pipeline.state
+    first = jaxmkl.abilities.capacity(session.pipeline.learner, state)
+    number = first + 10
+    session.ask(rows_of(frame)[:number])
+    session.learn_many([(i, math.sin(i)) for i in range(number - 1)])
+    session.learn(number - 1, 0.5)
+    session.learn_row({"x": 9.5}, 0.1)
+    info = session.pipeline.learner.info(session.pipeline.state)
+    assert (int(info.support[0]), int(info.overflow)) == (number, 0)  # the first is exact
+    assert jaxmkl.abilities.capacity(begun.pipeline.learner, begun.pipeline.state) == first
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 import jaxmkl
-from jaxmkl import Learner, abilities
+from jaxmkl import Learner
 from jaxmkl._checks import leaves_by_name
 from jaxmkl._types import PyTree
 from jaxmkl.cli.labelling.rows import Rows
@@ -46,9 +46,6 @@ def asking(pipeline: Pipeline, rows: Rows, rate: float) -> Pipeline:
         seen = seen.after(rows.target.places(y), len(rows.target.classes))
         state, _ = jaxmkl.run(learner, state, rows.X[known], (y - seen.start).astype(np.float32))
     learner, state = with_query(learner, state, Rate(rate))
-    if (capacity := abilities.capacity(learner, state)) is not None:
-        room = int(np.max(abilities.num_supports(learner, state))) + int((~known).sum())
-        state = abilities.enlarged(learner, state, max(room, capacity))
     now: dict[str, Any] = {"rows": number, "seen": seen, "source": rows.chunk.source}
     return dataclasses.replace(pipeline, learner=learner, state=state, fills=rows.fills, **now)
 
