@@ -71,7 +71,6 @@ OWN = ("target", "task", "learner", "set", "drop", "as_")  # settled by a pipeli
 LOCAL = "127.0.0.1"
 SHORTEST = 16  # bytes of a token
 SWITCH = 2e-4  # seconds for which a thread may keep others from answering
-SIZES = 1, 8, 64  # of groups of rows, as they are padded
 FILES = 8192  # that may be open, for as many clients
 
 
@@ -182,9 +181,8 @@ def warm_up(session: Any, pipeline: Pipeline) -> None:
     """Compile the programs of a session, which is thrown away; those of renewals in a thread."""
     row = dict.fromkeys(pipeline.columns.names)  # of missing cells
     label = pipeline.classes[0] if pipeline.classes else pipeline.seen.start
-    for number in SIZES:
-        asked = session.ask([row] * number)
-        session.learn(asked[-1].id, label)
+    (asked,) = session.ask(row)
+    session.learn(asked.id, label)
     if (renewals := renewals_of(pipeline.learner)) is not None:
         due = renewals.after(int(pipeline.state.round))
         threading.Thread(target=lambda: renewals.renewed(pipeline.state, due), daemon=True).start()

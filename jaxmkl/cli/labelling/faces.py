@@ -79,7 +79,7 @@ def _taken(labelling: Labelling, line: str) -> dict[str, object]:
     except (ValueError, RecursionError):
         given = None
     item = given.get("item") if isinstance(given, dict) else None
-    said = {"item": item if isinstance(item, int | str) else None}
+    said: dict[str, object] = {"item": item if isinstance(item, int | str) else None}
     try:
         match given:
             case {"item": _, "skip": True, **more} if not more:

@@ -19,7 +19,7 @@ import numpy as np
 
 from jaxmkl import abilities
 from jaxmkl._checks import shown
-from jaxmkl.cli.labelling.journal import ADVICE, Journal
+from jaxmkl.cli.labelling.journal import Journal
 from jaxmkl.cli.labelling.rows import Label, Rows
 from jaxmkl.tables import Pipeline, Refused, Session
 
@@ -78,12 +78,7 @@ class Labelling:
         begin = Standing(Session(pipeline, max(1, len(rows.X))))
         # the last one is now, those before it are from before each answer
         self._history: tuple[Standing, ...] = (begin,)
-        for number, event in enumerate(journal.events, 2):
-            try:
-                self._history = self._after(event)
-            except Refused as reason:
-                text = f"cannot have happened: {reason}; {ADVICE}"
-                raise journal.refusal(number, text) from None
+        journal.replay(self._again)
 
     @property
     def standing(self) -> Standing:
@@ -144,6 +139,9 @@ class Labelling:
         self._happen({"undo": self._last()})
 
     # events
+
+    def _again(self, event: Mapping[str, Any]) -> None:
+        self._history = self._after(event)
 
     def _happen(self, event: dict[str, object]) -> None:
         after = self._after(event)
