@@ -9,12 +9,6 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# Compiled programs that are kept: each worker has its own folder, as JAX writes them in place,
-# where another process may read the half of one.
-if (kept := os.environ.get("JAX_COMPILATION_CACHE_DIR")) and "PYTEST_XDIST_WORKER" in os.environ:
-    worker = os.environ["PYTEST_XDIST_WORKER"]
-    os.environ["JAX_COMPILATION_CACHE_DIR"] = os.path.join(kept, worker)
-
 import hypothesis
 import jax
 import numpy as np

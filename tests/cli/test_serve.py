@@ -26,7 +26,7 @@ from jaxmkl.cli.serving.faces import Network, _free, serve_standard
 from jaxmkl.cli.serving.metrics import Metrics, prometheus
 from jaxmkl.cli.serving.requests import LONGEST, Lines
 from jaxmkl.cli.serving.server import Server
-from jaxmkl.evaluate import UsageError
+from jaxmkl.evaluate import UsageError, held_bytes
 from jaxmkl.tables import Asked, Columns, Pipeline, Session, open_table
 
 
@@ -353,7 +353,12 @@ def network(server, tmp_path):
     assert not (tmp_path / "s").exists()
 
 
-def test_a_thousand_clients_at_a_socket(network):
+@pytest.mark.parametrize("number", [200, pytest.param(1000, marks=pytest.mark.endless)])
+def test_many_clients_at_a_socket(network, number):
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 3 * number)), hard))
     path, _ = network
     assert path.stat().st_mode & 0o777 == 0o600
 
@@ -370,17 +375,19 @@ def test_a_thousand_clients_at_a_socket(network):
         return found["id"], learned
 
     async def clients():
-        return await asyncio.gather(*map(client, range(200)))
+        return await asyncio.gather(*map(client, range(number)))
 
-    assert asyncio.run(clients()) == [
-        (f"c{i}", {"id": f"c{i}", "learned": True}) for i in range(200)
-    ]
+    learned = [{"id": f"c{i}", "learned": True} for i in range(number)]
+    assert asyncio.run(clients()) == [(each["id"], each) for each in learned]
 
 
-def test_a_line_without_an_end_takes_no_memory(network):
+@pytest.mark.parametrize("pieces", [100, pytest.param(1000, marks=pytest.mark.endless)])
+def test_a_line_without_an_end_takes_no_memory(network, pieces):
+    before = held_bytes("VmRSS")
+
     async def client():
         reader, writer = await asyncio.open_unix_connection(network[0])
-        for _ in range(100):
+        for _ in range(pieces):
             writer.write(b"x" * 10**5)
             await writer.drain()
         writer.write(b"\n" + json.dumps(row(1.0)).encode() + b"\n")
@@ -391,6 +398,7 @@ def test_a_line_without_an_end_takes_no_memory(network):
     long, right = asyncio.run(client())
     assert long["error"] == "a line has at most 1,048,576 bytes"
     assert right["prediction"] is not None
+    assert held_bytes("VmRSS") - before < 2**23 or before == 0
 
 
 def asked_by_http(port, method, path, body=None, token="0123456789abcdef", **more):

@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import random
-import signal
 import socket
 import subprocess
 import sys
@@ -23,7 +22,6 @@ from tests.common.trees import assert_equal
 pytestmark = pytest.mark.slow
 COMMAND = [sys.executable, "-m", "jaxmkl", "serve"]
 SMALL = ["--learner", "raker", "--set", "num_features=3"]
-ROWS, CLIENTS = 120, 3
 
 
 def truth(row):
@@ -59,29 +57,29 @@ def begun(tmp_path):
 class Client(threading.Thread):
     """Asks and labels, late and in any order; what has no answer after a kill is asked again."""
 
-    def __init__(self, number, path):
+    def __init__(self, number, path, rows, largest):
         super().__init__(daemon=True)
         self._draws, self._number, self._path = random.Random(number), number, path
-        self.asked, self.learned, self._waiting = {}, {}, []
+        self._rows, self._largest = rows, largest
+        self.asked, self.learned, self._waiting = set(), set(), {}
 
     def run(self):
-        while len(self.learned) < ROWS:
+        while len(self.learned) < self._rows:
             with contextlib.suppress(OSError, ValueError), socket.socket(socket.AF_UNIX) as end:
                 end.connect(str(self._path))
                 self._talk(end.makefile("rwb"))
             time.sleep(0.05)
 
     def _talk(self, file):
-        while len(self.learned) < ROWS:
-            lines = []
-            for i in range(
-                len(self.asked), min(ROWS, len(self.asked) + self._draws.randint(1, 9))
-            ):
+        while len(self.learned) < self._rows:
+            lines, first = [], len(self.asked)
+            for i in range(first, min(self._rows, first + self._draws.randint(1, self._largest))):
                 row = {"a": self._draws.gauss(0, 1), "b": self._draws.gauss(0, 1)}
                 lines.append({"row": row, "id": f"{self._number}-{i}"})
-            self._draws.shuffle(self._waiting)
-            late = len(self._waiting) // 2 if lines else len(self._waiting)
-            lines += [{"id": own, "label": label} for own, label in self._waiting[:late]]
+            wait = sorted(self._waiting)
+            late = min(len(wait) // 2, self._largest) if lines else min(len(wait), 1000)
+            known = self._draws.sample(wait, late)
+            lines += [{"id": own, "label": self._waiting[own]} for own in known]
             file.write(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
             file.flush()
             for line in lines:
@@ -93,64 +91,94 @@ class Client(threading.Thread):
         if "row" in line:
             # before the kill it was journaled, or it was not
             assert "prediction" in answer or "waits for its label already" in answer["error"]
-            self.asked[own] = answer
-            self._waiting.append((own, truth(line["row"])))
+            self.asked.add(own)
+            self._waiting[own] = truth(line["row"])
         else:
             assert "learned" in answer or "no row with the id" in answer["error"]
-            self.learned[own] = answer
-            self._waiting = [one for one in self._waiting if one[0] != own]
+            self.learned.add(own)
+            del self._waiting[own]
 
 
-def test_nothing_answered_is_lost_by_a_server_that_is_killed(begun, tmp_path):
-    process = begun()
-    clients = [Client(number, tmp_path / "s") for number in range(CLIENTS)]
+class Copies:
+    """Links to all the journals of a server, which replaces a long one by what follows."""
+
+    def __init__(self, path):
+        self._path, self._each = path, {}
+
+    def look(self):
+        with contextlib.suppress(FileNotFoundError):
+            copy = self._path.with_name(f"copy{len(self._each)}")
+            copy.hardlink_to(self._path)
+            if self._each.setdefault(copy.stat().st_ino, copy) != copy:
+                copy.unlink()
+
+    def events(self):
+        """All events since the first row, in their order."""
+        found = {}
+        for copy in self._each.values():
+            with Journal(copy, {}) as journal:
+                number = journal.first.get("snapshot", 0)
+                found.update(enumerate(journal.events, number + 1))
+        assert [*found] == [*range(1, len(found) + 1)]
+        return [*found.values()]
+
+
+@pytest.mark.parametrize(("rows", "number", "largest", "kills"), [
+    (120, 3, 9, 2), pytest.param(25_000, 4, 200, 10, marks=pytest.mark.endless),
+])  # fmt: skip
+def test_nothing_answered_is_lost_by_a_server_that_is_killed(
+    rows, number, largest, kills, begun, tmp_path
+):
+    process, copies, draws = begun(), Copies(tmp_path / "t.csv.journal"), random.Random(0)
+    clients = [Client(each, tmp_path / "s", rows, largest) for each in range(number)]
     for client in clients:
         client.start()
-    draws = random.Random(0)
-    for _ in range(2):
-        time.sleep(draws.uniform(0.2, 1.0))
+    for kill in range(1, kills + 1):
+        if rows < 1000:
+            time.sleep(draws.uniform(0.2, 1.0))
+        while sum(len(client.learned) for client in clients) < kill * rows // kills:
+            copies.look()
+            time.sleep(0.01)
         process.kill()
         process.wait()
+        copies.look()
         process = begun()
-    for client in clients:
-        client.join(120)
-        assert not client.is_alive()
-        assert len(client.asked) == len(client.learned) == ROWS
-    process.send_signal(signal.SIGSTOP)
-    content = (tmp_path / "t.csv.journal").read_bytes()
-    process.send_signal(signal.SIGCONT)
+    while any(client.is_alive() for client in clients):
+        copies.look()
+        time.sleep(0.01)
+    assert all(len(client.asked) == len(client.learned) == rows for client in clients)
+    assert held_bytes_of(process) < 2**30
+    copies.look()
     process.terminate()
     assert process.wait() == 0
-    (tmp_path / "copy").write_bytes(content)
-    with Journal(tmp_path / "copy", {}) as journal:
-        events = journal.events
-    rows = {
-        own: row
-        for e in events
-        if "ids" in e
-        for own, row in zip(e["ids"], e["rows"], strict=True)
-    }
+    events = copies.events()
+    asked = [own for event in events for own in event.get("ids", ())]
     labels = [own for event in events for own, _ in event.get("labels", ())]
-    for client in clients:
-        assert client.asked.keys() <= rows.keys()
-        assert client.learned.keys() <= set(labels)
-    assert len(labels) == len(set(labels)) == CLIENTS * ROWS
+    assert set.union(*(client.asked for client in clients)) == set(asked)
+    assert set.union(*(client.learned for client in clients)) == set(labels)
+    assert len(labels) == len(set(labels)) == number * rows
 
     # another process that is asked and told the same, in this order, and never killed
     line = [*COMMAND, "--like", "t.csv", *SMALL, "--journal", "other"]
-    text = "".join(
-        json.dumps(line) + "\n"
+    lines = [
+        line
         for event in events
         for line in (
             [event]
             if "ids" in event
             else [{"id": own, "label": label} for own, label in event["labels"]]
         )
-    )
+    ]
     subprocess.run(
-        line, input=text.encode(), cwd=tmp_path, env=environment(tmp_path), check=True,
-        capture_output=True,
+        line, input="".join(f"{json.dumps(line)}\n" for line in lines).encode(), cwd=tmp_path,
+        env=environment(tmp_path), check=True, capture_output=True,
     )  # fmt: skip
     one, two = (next(iter(tmp_path.glob(f"{name}.*.npz"))) for name in ("t.csv.journal", "other"))
     assert_equal(load_pipeline(one).state, load_pipeline(two).state)
-    assert int(load_pipeline(one).state.round) == CLIENTS * ROWS
+    assert int(load_pipeline(one).state.round) == number * rows
+
+
+def held_bytes_of(process):
+    """The present memory of another process."""
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    return 1024 * int(status.split("VmRSS:")[1].split()[0])
