@@ -118,7 +118,7 @@ class Labelling:
         """Read an answer as a class or a number, as cells are."""
         try:
             return self.standing.session.label(answer)
-        except (Refused, OverflowError):
+        except Refused:
             wanted = "a number that can be learned"
             if classes := self.rows.target.classes:
                 wanted = f"one of the classes {shown(classes, 20)}"
