@@ -231,14 +231,18 @@ def test_two_servers_on_one_journal_are_refused(tmp_path):
 def test_what_the_journal_cannot_hold_is_not_learned(server, monkeypatch):
     said(server, row(1.0, id="a"))
     rows, size = server._learning.finished.rows, server._events._journal.size
-    sync, full = os.fsync, [True]
+    journal, full = server._events._journal, [True]
 
-    def fails(number):
-        if full[0]:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        sync(number)
+    class Disk:
+        def __init__(self, file):
+            self.file, self.truncate, self.fileno = file, file.truncate, file.fileno
 
-    monkeypatch.setattr(os, "fsync", fails)
+        def write(self, content):
+            if full[0]:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return self.file.write(content)
+
+    monkeypatch.setattr(journal, "_file", Disk(journal._file))
     answers = said(server, row(2.0, id="b"), [{"x": 1}, {"x": 2}], {"id": "a", "label": 1.0})
     text = "the journal cannot be written, so nothing was learned: No space left on device"
     assert [a["error"] for a in (answers[0], *answers[1], answers[2])] == [text] * 4
@@ -249,6 +253,25 @@ def test_what_the_journal_cannot_hold_is_not_learned(server, monkeypatch):
         "id": "a", "learned": True
     }  # fmt: skip
     assert server.figures()["refused"] == {"journal": 4}
+    monkeypatch.undo()
+
+
+def test_a_disk_that_fails_ends_the_server_before_it_answers(tmp_path, monkeypatch):
+    server = server_of(tmp_path)
+    said(server, row(1.0, id="a"))
+
+    def fails(number):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", fails)
+    with pytest.raises(RuntimeError, match="the server has ended"):
+        said(server, row(2.0, id="b"))
+    with pytest.raises(OSError, match="Input/output error"):
+        server.close()
+    monkeypatch.undo()
+    server = server_of(tmp_path)
+    assert "a" in server._events.unlabelled
+    server.close()
 
 
 def test_answers_do_not_wait_for_a_renewal(tmp_path, monkeypatch):

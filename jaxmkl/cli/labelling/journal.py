@@ -143,8 +143,8 @@ class Journal:
             raise self._refusal(1, f"{text}; move it away")
         return bool(others)
 
-    def append(self, *events: dict[str, Any]) -> None:
-        """Append events, which are on the disk when this returns.
+    def append(self, *events: dict[str, Any], sync: bool = True) -> None:
+        """Append events, which are on the disk when this returns; without ``sync``, after that.
 
         Raises:
           OSError: they could not be written; the journal is as it was before.
@@ -160,7 +160,8 @@ class Journal:
             with named(self.path):
                 while left:  # one write may take only a part
                     left = left[self._file.write(left) :]
-                os.fsync(self._file.fileno())
+            if sync:
+                self.sync()
         except BaseException:
             self._checksum = checksum
             try:
@@ -170,6 +171,11 @@ class Journal:
             raise
         self.size = after
         self.events += events
+
+    def sync(self) -> None:
+        """Have all events on the disk, or raise an ``OSError``."""
+        with named(self.path):
+            os.fsync(self._file.fileno())
 
     def __enter__(self) -> "Journal":
         return self

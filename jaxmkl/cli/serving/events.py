@@ -65,13 +65,17 @@ class Events:
         self._journal.events.clear()
 
     def append(self, *events: Event) -> None:
-        """Have events on the disk, or raise an ``OSError``; nothing happened then."""
+        """Write events, or raise an ``OSError``; nothing happened then."""
         if not events:
             return
-        self._journal.append(*events)
+        self._journal.append(*events, sync=False)
         self.number += len(events)
         if self._tail is None:
             self._journal.events.clear()
+
+    def sync(self) -> None:
+        """Have all events on the disk, or raise an ``OSError``; nobody knows then which are."""
+        self._journal.sync()
 
     def settle(self, event: Event, result: Any) -> None:
         """Note which rows the session has without labels after an event, by its own rule."""

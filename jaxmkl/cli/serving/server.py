@@ -1,9 +1,10 @@
 """One thread reads the requests of all clients and answers them, one group after the other.
 
 A group is whatever came while the one before was answered. Its events are written to the journal
-together, with one ``fsync`` for all; then they are applied, and then its answers are given. So
-nothing that was answered is lost, however the process ends. If the journal cannot be written,
-the group is refused, and none of it is learned.
+together. Then they are applied while the disk works, with one ``fsync`` for all, and when both are
+done its answers are given. So nothing that was answered is lost, however the process ends. If the
+journal cannot be written, the group is refused, and none of it is learned; if ``fsync`` fails,
+nothing is certain about the file any more, and the server ends.
 """
 
 import collections
@@ -14,7 +15,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, TimeoutError
+from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError
 from typing import Any, NamedTuple
 
 from jaxmkl.cli import show
@@ -64,10 +65,12 @@ class Server:
         self._learning = Learning(events.session, metrics.see)
         bounds = [] if most in (None, events.most) else [{"waiting": most}]
         events.append(*bounds)
+        events.sync()
         self._applied: Future = self._learning.put(bounds)
         for event in bounds:
             events.settle(event, None)
         self._saving: Future | None = None
+        self._disk = ThreadPoolExecutor(1, "disk")
         self._jobs = queue.SimpleQueue[Job | None]()
         self.failure: BaseException | None = None  #: the error that ended the thread
         self._thread = threading.Thread(target=self._run, name="server", daemon=True)
@@ -103,6 +106,7 @@ class Server:
             self._learning.save(self._events.snapshot()).result()
             self._events.rotate()
         finally:
+            self._disk.shutdown()
             self._learning.close()
             self._events.close()
 
@@ -145,7 +149,10 @@ class Server:
             refusal = OSError(text)
             results = [[refusal] * len(event.get("ids", ())) or refusal for event in group.events]
         else:
+            synced = self._disk.submit(self._events.sync) if group.events else None
             results = self._results(group.events)
+            if synced is not None:
+                synced.result()
         for job, those in zip(jobs, read_as, strict=True):
             answers = [self._said(one, results) for one in those]
             took = time.monotonic() - job.came
