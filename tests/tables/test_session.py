@@ -280,6 +280,16 @@ def test_a_learner_that_keeps_every_example_has_room_for_all():
 
 
 @pytest.mark.slow
+def test_a_classifier_of_several_classes_skips_what_it_does_not_want():
+    frame = table(3)
+    session = Session(fresh(classes(3, query=jaxmkl.query.Random(0.5)), frame))
+    wanted = [answer.wanted for answer in session.ask(rows_of(frame))]
+    assert 10 < sum(wanted) < 50
+    assert [*session.waiting] == np.flatnonzero(wanted).tolist()
+    assert session.pipeline.rows == len(wanted) - sum(wanted)
+
+
+@pytest.mark.slow
 def test_a_budget_counts_each_row_of_several():
     frame = table(2)
     session = Session(fresh(label_budget(classes(), 2), frame))
