@@ -61,29 +61,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import jax
-
-from jaxmkl import Learner
 from jaxmkl._archive import is_archive_of
-from jaxmkl._types import PyTree
 from jaxmkl.cli import options, show
 from jaxmkl.cli.interrupts import Interrupts
 from jaxmkl.cli.labelling.faces import serve_person, serve_process
 from jaxmkl.cli.labelling.journal import Journal
-from jaxmkl.cli.labelling.learner import asking, without_budget
+from jaxmkl.cli.labelling.learner import asking, to_be_saved
 from jaxmkl.cli.labelling.rows import Rows
 from jaxmkl.cli.labelling.session import Labelling
 from jaxmkl.cli.outputs import reserved
-from jaxmkl.cli.pipelines import differences, own_pipeline
-from jaxmkl.command_line import setting
-from jaxmkl.evaluate import UsageError, candidates
-from jaxmkl.tables import Pipeline, save_pipeline, usual_target
+from jaxmkl.cli.pipelines import differences, new_pipeline, own_pipeline
+from jaxmkl.evaluate import UsageError
+from jaxmkl.tables import save_pipeline, usual_target
 
 if TYPE_CHECKING:
     from jaxmkl.tables import Chunk, Columns, Table
 
 OWN = ("target", "task", "classes", "learner", "set", "drop", "as_")  # settled by a pipeline
-LEARNER = "expert_mkl"
 NEW = "label"  # the target's name, where the table has none
 
 
@@ -98,11 +92,8 @@ def add_to(commands: Any) -> None:
     number = parser.add_mutually_exclusive_group()
     number.add_argument("--rate", type=options.share, metavar="R", help="share of rows to ask for")
     number.add_argument("--budget", type=options.count, metavar="N", help="limit of questions")
-    add("--task", choices=("regression", "classification"), help="default: as the labels say")
+    options.learner_options(add, "labels say")
     add("--classes", type=options.names, default=(), metavar="A,B", help="default: those found")
-    add("--learner", metavar="NAME", help=f"default: {LEARNER}")
-    add("--set", type=setting, action="append", default=[], metavar="NAME=VALUE",
-        help="a learner's argument; may be given several times")  # fmt: skip
     add("--save", type=Path, metavar="PIPELINE", help="write the pipeline at the end")
     add("--out", type=Path, metavar="LABELS", help="default: FILE.labels.csv, with --pool "
         "POOL.labels.csv; LABELS.journal is kept beside it")  # fmt: skip
@@ -125,8 +116,8 @@ def command(given: Namespace) -> int:
         Interrupts() as interrupts,
         reserved(inputs, outputs, beside={"--out": (".journal",)}),
     ):
-        journal, labelling = interrupts.supervise(lambda: _begun(given, out))
-        with journal:
+        labelling = interrupts.supervise(lambda: _begun(given, out))
+        with labelling.journal:
             try:
                 if given.jsonl:
                     answers: Any = sys.stdin
@@ -142,34 +133,38 @@ def command(given: Namespace) -> int:
     return interrupts.status if given.jsonl else 0
 
 
-def _begun(given: Namespace, out: Path) -> tuple[Journal, Labelling]:
-    """The session after all events of its journal."""
+def _begun(given: Namespace, out: Path) -> Labelling:
+    """The questions after all events of their journal."""
     from jaxmkl.tables import open_table
 
-    is_pipeline = is_archive_of(given.file, "header.npy")
-    pipeline = own_pipeline(given.file, given, OWN) if is_pipeline else None
-    if pipeline is not None and given.pool is None:
-        wanted = "name the table to ask about with --pool FILE"
-        raise UsageError(f"{given.file} is a pipeline; {wanted}")
-    opened = open_table if pipeline is None else pipeline.open
-    chunk = _whole_table(opened, given.pool or given.file, **options.reading(given))
-    if pipeline is None:
-        columns, begun = _columns(given, chunk), None
+    path, how = given.pool or given.file, options.reading(given)
+    if is_archive_of(given.file, "header.npy"):
+        pipeline = own_pipeline(given.file, given, OWN)
+        if given.pool is None:
+            wanted = "name the table to ask about with --pool FILE"
+            raise UsageError(f"{given.file} is a pipeline; {wanted}")
+        chunk = _whole_table(pipeline.open, path, **how)
+        notes = differences(pipeline, chunk.frame.columns)
+        model = hashlib.sha256(Path(given.file).read_bytes()).hexdigest()
     else:
-        columns = pipeline.columns
-        begun = hashlib.sha256(Path(given.file).read_bytes()).hexdigest()
-    for note in columns.notes if pipeline is None else differences(pipeline, chunk.frame.columns):
+        chunk = _whole_table(open_table, path, **how)
+        columns = _columns(given, chunk)
+        pipeline, notes = new_pipeline(given, columns, chunk.source), [*columns.notes]
+        model = None
+    for note in notes:
         show.aside(note)
-    rows, is_pool = Rows.of(chunk, columns, pipeline), given.pool is not None
-    ranking = _ranking(given, rows) if is_pool and pipeline is None else []
-    journal = Journal(out.with_name(f"{out.name}.journal"), rows.about | {"model": begun})
+    is_new = int(pipeline.state.round) == 0
+    rows = Rows.of(chunk, pipeline.columns, None if is_new else pipeline.fills)
+    ranking = None if given.pool is None else [] if model else _ranking(given, rows)
+    unlabelled = max(1, int((~rows.has_label).sum()))
+    budget = given.budget or math.ceil((given.rate or 1.0) * unlabelled)
+    rate = 1.0 if given.pool else min(1.0, budget / unlabelled)
     with contextlib.ExitStack() as stack:
-        stack.enter_context(journal)
-        begun_from = _learner(given, rows, pipeline)
-        learner, state = asking(*begun_from, rows, _budget(given, rows), is_pool)
-        labelling = Labelling(rows, learner, state, journal, is_pool=is_pool, ranking=ranking)
+        about = rows.about | {"model": model}
+        journal = stack.enter_context(Journal(out.with_name(f"{out.name}.journal"), about))
+        labelling = Labelling(rows, asking(pipeline, rows, rate), journal, budget, ranking)
         stack.pop_all()  # all went well: the journal stays open
-    return journal, labelling
+    return labelling
 
 
 def _whole_table(opened: Callable[..., "Table"], path: str, **how: Any) -> "Chunk":
@@ -222,29 +217,11 @@ def _ranking(given: Namespace, rows: Rows) -> list[int]:
     return items
 
 
-def _learner(given: Namespace, rows: Rows, pipeline: Pipeline | None) -> tuple[Learner, PyTree]:
-    if pipeline is not None:
-        return pipeline.learner, pipeline.state
-    names, K, D = [given.learner or LEARNER], len(rows.target.classes), rows.X.shape[1]
-    asked = {"num_inputs": D, "words": rows.columns.of_words}
-    (one,), _ = candidates(names, rows.columns.task, K, dict(given.set), **asked)
-    return one.learner, one.learner.init(jax.random.key(0), D)
-
-
-def _budget(given: Namespace, rows: Rows) -> int:
-    unlabelled = int((~rows.has_label).sum())
-    if given.budget is not None:
-        return given.budget
-    return unlabelled if given.rate is None else math.ceil(given.rate * unlabelled)
-
-
 def _end(given: Namespace, labelling: Labelling, out: Path) -> None:
     """Write the labels and the pipeline, and report them on standard error."""
     rows, now = labelling.rows, labelling.standing
     number = rows.write(out, now.labels)
     show.aside(f"{number} rows with their labels: {out}; to continue: {given.line}")
     if given.save is not None:
-        learner, state = without_budget(labelling.learner, now.state)
-        made = rows.columns, rows.fills, int(state.round), rows.chunk.source
-        save_pipeline(given.save, Pipeline(learner, state, *made, seen=now.seen))
+        save_pipeline(given.save, to_be_saved(now.session.pipeline))
         show.aside(f"pipeline: {given.save}")

@@ -7,10 +7,11 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from jaxmkl.command_line import Parser, count, names
+from jaxmkl.command_line import Parser, count, names, setting
 from jaxmkl.tables import LONGEST_LINE
 
 OF_THE_LINE = "command", "name", "line"  # attributes of a parsed line that are no options
+LEARNER = "expert_mkl"  # of a command that has one learner
 natural = functools.partial(count, least=0)  # parses a whole number of at least 0
 AS_IT_STANDS = argparse.RawDescriptionHelpFormatter  # of descriptions with lines of their own
 
@@ -34,6 +35,21 @@ def table_options(parser: Any, otherwise: str = "the last one") -> None:
     add("--first", type=count, default=1000, metavar="N",
         help="number of rows that decide how columns are read (default: 1000); standard input is "
         "waited for until they have come, 100 lines of CSV at least")  # fmt: skip
+
+
+def learner_options(add: Any, task: str, where: str = "") -> None:
+    """Add the options that say how a new pipeline learns.
+
+    Args:
+      add: adds an argument to a parser.
+      task: the help on the task by default.
+      where: the beginning of the help, if they matter only there.
+    """
+    tasks = "regression", "classification"
+    add("--task", choices=tasks, help=f"{where}default: as the {task}")
+    add("--learner", metavar="NAME", help=f"{where}default: {LEARNER}")
+    add("--set", type=setting, action="append", default=[], metavar="NAME=VALUE",
+        help="a learner's argument; may be given several times")  # fmt: skip
 
 
 def reading_options(add: Any) -> None:

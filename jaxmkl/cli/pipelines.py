@@ -1,12 +1,35 @@
-"""Pipelines that a command continues, and how the columns of a table differ from theirs."""
+"""Pipelines that a command begins or continues, and how a table differs from them."""
 
 from argparse import Namespace
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jax
 
 from jaxmkl import Pipeline, load_pipeline
 from jaxmkl._checks import shown
-from jaxmkl.evaluate import UsageError
+from jaxmkl.cli import options
+from jaxmkl.evaluate import UsageError, candidates
+from jaxmkl.tables import Seen
+
+if TYPE_CHECKING:
+    from jaxmkl.tables import Columns
+
+
+def new_pipeline(given: Namespace, columns: "Columns", source: str) -> Pipeline:
+    """Make the pipeline of ``--learner`` and ``--set``, before its first row.
+
+    Raises:
+      UsageError: if there is no such learner, or it does not take a setting.
+    """
+    K, D = len(columns.classes), len(columns.features)
+    asked: dict[str, Any] = {"num_inputs": D, "words": columns.of_words}
+    names = [given.learner or options.LEARNER]
+    (one,), _ = candidates(names, columns.task, K, dict(given.set), **asked)
+    state = one.learner.init(jax.random.key(0), D)
+    made = one.learner, state, columns, columns.init()
+    return Pipeline(*made, source=source, seen=Seen.nothing(K))
 
 
 def own_pipeline(path: str | Path, given: Namespace, own: Iterable[str]) -> Pipeline:

@@ -55,27 +55,22 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-import jax
-
 from jaxmkl._renewals import renewals_of
 from jaxmkl.cli import options, show
 from jaxmkl.cli.interrupts import Interrupts
 from jaxmkl.cli.outputs import reserved
-from jaxmkl.cli.pipelines import own_pipeline
+from jaxmkl.cli.pipelines import new_pipeline, own_pipeline
 from jaxmkl.cli.serving.events import Events
 from jaxmkl.cli.serving.faces import Network, serve_standard
 from jaxmkl.cli.serving.metrics import Metrics
 from jaxmkl.cli.serving.server import Server
-from jaxmkl.command_line import setting
-from jaxmkl.evaluate import UsageError, candidates
+from jaxmkl.evaluate import UsageError
 from jaxmkl.tables import Pipeline
 
 OWN = ("target", "task", "learner", "set", "drop", "as_")  # settled by a pipeline
-LEARNER = "expert_mkl"
 LOCAL = "127.0.0.1"
 SHORTEST = 16  # bytes of a token
 SWITCH = 2e-4  # seconds for which a thread may keep others from answering
-SIZES = 1, 8, 64  # of groups of rows, as they are padded
 FILES = 8192  # that may be open, for as many clients
 
 
@@ -94,11 +89,7 @@ def add_to(commands: Any) -> None:
         f"{SHORTEST} bytes or more")  # fmt: skip
     add("--waiting", type=options.count, metavar="N", help="rows that may have no label yet; "
         "beyond, the oldest is forgotten (default: as before; at first 10000)")  # fmt: skip
-    add("--task", choices=("regression", "classification"), help="with --like; default: as the "
-        "target says")  # fmt: skip
-    add("--learner", metavar="NAME", help=f"with --like; default: {LEARNER}")
-    add("--set", type=setting, action="append", default=[], metavar="NAME=VALUE",
-        help="a learner's argument; may be given several times")  # fmt: skip
+    options.learner_options(add, "target says", "with --like; ")
     options.table_options(parser)
     parser.set_defaults(command=command)
 
@@ -173,7 +164,7 @@ def _begun(given: Namespace, journal: Path) -> Server:
 
 def _anew(given: Namespace) -> Pipeline:
     """A pipeline before its first row, with the columns of a table."""
-    from jaxmkl.tables import Columns, Seen, open_table
+    from jaxmkl.tables import Columns, open_table
 
     with contextlib.closing(open_table(given.like, **options.reading(given))) as table:
         first = next(table.chunks(given.first), None)
@@ -183,21 +174,15 @@ def _anew(given: Namespace) -> Pipeline:
         columns = Columns.decide(first, given.target, given.task, **asked)
     for note in columns.notes:
         show.aside(note)
-    K, D = len(columns.classes), len(columns.features)
-    of: dict[str, Any] = {"num_inputs": D, "words": columns.of_words}
-    (one,), _ = candidates([given.learner or LEARNER], columns.task, K, dict(given.set), **of)
-    state = one.learner.init(jax.random.key(0), D)
-    seen, source = Seen.nothing(K), Path(given.like).name
-    return Pipeline(one.learner, state, columns, columns.init(), source=source, seen=seen)
+    return new_pipeline(given, columns, Path(given.like).name)
 
 
 def warm_up(session: Any, pipeline: Pipeline) -> None:
     """Compile the programs of a session, which is thrown away; those of renewals in a thread."""
     row = dict.fromkeys(pipeline.columns.names)  # of missing cells
     label = pipeline.classes[0] if pipeline.classes else pipeline.seen.start
-    for number in SIZES:
-        asked = session.ask([row] * number)
-        session.learn(asked[-1].id, label)
+    (asked,) = session.ask(row)
+    session.learn(asked.id, label)
     if (renewals := renewals_of(pipeline.learner)) is not None:
         due = renewals.after(int(pipeline.state.round))
         threading.Thread(target=lambda: renewals.renewed(pipeline.state, due), daemon=True).start()

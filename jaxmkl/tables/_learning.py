@@ -1,10 +1,12 @@
 """What a session does: rows are predicted one at a time, and labels are learned as they come."""
 
+import copy
 import dataclasses
 import itertools
+import math
 from collections import OrderedDict
 from collections.abc import Iterable, KeysView, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import jax
 import numpy as np
@@ -18,7 +20,7 @@ from jaxmkl.evaluate import central_intervals, predicts_log_odds
 from jaxmkl.query import All
 from jaxmkl.tables._given import Given, Refused
 from jaxmkl.tables._plain import WHOLE
-from jaxmkl.tables._rounds import Example, asked, learned
+from jaxmkl.tables._rounds import Example, asked, awaited, learned
 from jaxmkl.tables._rows import Chunk
 from jaxmkl.tables.source import of_rows
 from jaxmkl.wrappers import LabelBudget, layers
@@ -72,6 +74,7 @@ class Learning:
         self._places = {name: float(at) for at, name in enumerate(target.classes)}
         self._is_odds = predicts_log_odds(self._learner)
         self._wants_all = _wants_all(self._learner)
+        self._free = 0.0  # support vectors for which there is room, at least
 
     @property
     def standing(self) -> dict[str, Any]:
@@ -187,6 +190,7 @@ class Learning:
             if example is not None:
                 known.append((example, self._centred(number, seen), True))
             seen = seen.after_one(number, len(self._target.classes))
+        self._make_room(len(known))
         self._state, self._seen = learned(self._learner, self._state, known), seen
         for own, *_ in found:
             self._settled(own)
@@ -205,6 +209,7 @@ class Learning:
         if not isinstance(row, Mapping):
             raise Refused(f"row must be cells by column; got {type(row).__name__}")
         X, fills = self._given.inputs([row], self._fills)
+        self._make_room(1)
         learner = self._learner
         _, (example,), state = asked(learner, self._state, X, self._wants_all)
         if example is not None:
@@ -361,6 +366,50 @@ class Learning:
         each = np.asarray(shares, np.float64)
         return {kind.name: float(each[first:end].sum())
                 for kind, first, end in self._columns._spans if first < end}  # fmt: skip
+
+    def _make_room(self, number: int) -> None:
+        """Have room for so many more support vectors, where a learner keeps all of them."""
+        self._free -= number
+        if self._free >= 0:
+            return
+        capacity = abilities.capacity(self._learner, self._state)
+        if capacity is None:
+            self._free = math.inf
+            return
+        wanted = int(np.max(abilities.num_supports(self._learner, self._state))) + number
+        if wanted > capacity:  # each capacity is compiled, so there are few
+            capacity = max(2 * capacity, wanted)
+            self._state = abilities.enlarged(self._learner, self._state, capacity)
+        self._free = capacity - wanted
+
+    # rows that somebody else chooses, by their inputs (D,)
+
+    def copy(self) -> Self:
+        """A session that begins where this one is; what either does, the other does not know."""
+        other = copy.copy(self)
+        other._unlabelled = self._unlabelled.copy()
+        return other
+
+    def look(self, id: Id, x: np.ndarray) -> Asked:
+        """Predict a row as :meth:`ask` does, which changes nothing."""
+        said, _, _ = asked(self._learner, self._state, x[None], self._wants_all)
+        return self._answers([id], said, None)[0]
+
+    def wait(self, id: Id, x: np.ndarray) -> None:
+        """Let a row wait for its label, whether the learner wants it or not.
+
+        Raises:
+          Refused: the id waits already.
+        """
+        own, context = self._ids(1, [id]), abilities.context(self._learner, self._state)
+        self._state = awaited(self._learner, self._state)
+        self._keep(own, [Example(x, context)])
+
+    def skip(self, x: np.ndarray) -> None:
+        """Pass a row without asking for its label, whether the learner wants it or not."""
+        example = Example(x, abilities.context(self._learner, self._state))
+        self._state = learned(self._learner, self._state, [(example, 0.0, False)])
+        self._rows += 1
 
 
 def _intervals(said: Prediction, start: float) -> list[tuple[float, float] | None] | None:

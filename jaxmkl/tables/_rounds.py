@@ -98,7 +98,7 @@ def _predicted(
         context = abilities.context(learner, state)
         prediction, asked = learner.ask(state, x)
         if not wants_all:
-            none = jnp.zeros(learner._label_shape, x.dtype)
+            none = learner._label(state, jnp.zeros(learner._label_shape))
             skipped = functools.partial(_late, learner, asked, context, x, none, False)
             asked = jax.lax.cond(prediction.query, lambda: asked, skipped)
         return (prediction, context), asked
@@ -133,3 +133,9 @@ def _late(learner: Learner, state: PyTree, context: PyTree, x: Any, y: Any, aske
 
 
 _predict, _learn = Kept(_predicted, quickly=LARGE), Kept(_received, quickly=LARGE)
+
+
+@Kept
+def awaited(learner: Learner, state: PyTree) -> PyTree:
+    """The state after a label was asked for that the learner may not want."""
+    return abilities.awaiting(learner, state, jnp.asarray(True))

@@ -20,11 +20,11 @@ from jaxmkl.cli import ask, main
 from jaxmkl.cli.labelling import session as sessions
 from jaxmkl.cli.labelling.faces import keys_of, reply, serve_process
 from jaxmkl.cli.labelling.journal import Journal
-from jaxmkl.cli.labelling.learner import asking, without_budget
-from jaxmkl.cli.labelling.rows import Refused, Rows
+from jaxmkl.cli.labelling.learner import asking
+from jaxmkl.cli.labelling.rows import Rows
 from jaxmkl.cli.labelling.session import Labelling
 from jaxmkl.evaluate import UsageError
-from jaxmkl.tables import Columns, open_table
+from jaxmkl.tables import Columns, Pipeline, Refused, Seen, open_table
 from jaxmkl.wrappers import RunningMoments, probabilities, scaled_targets
 from tests.common.marks import long
 from tests.common.mutations import mutated
@@ -84,17 +84,36 @@ def session(tmp_path):
         journals.close()
         journal = journals.enter_context(Journal(path or tmp_path / "journal", rows.about))
         learner = learner_of(rows)
-        state = begin(learner, rows.X.shape[1])
-        learner, state = asking(learner, state, rows, budget, is_pool)
-        return Labelling(rows, learner, state, journal, is_pool=is_pool, ranking=ranking)
+        state, seen = begin(learner, rows.X.shape[1]), Seen.nothing(len(rows.target.classes))
+        begun = Pipeline(learner, state, rows.columns, rows.fills, seen=seen)
+        rate = 1.0 if is_pool else min(1.0, budget / (~rows.has_label).sum())
+        made = rows, asking(begun, rows, rate), journal, budget
+        return Labelling(*made, ranking if is_pool else None)
 
     with journals:
         yield make
 
 
+@pytest.fixture
+def bare(tmp_path):
+    """Makes questions of which none is asked."""
+    with contextlib.ExitStack() as journals:
+
+        def make(rows):
+            journal = journals.enter_context(Journal(tmp_path / "journal", rows.about))
+            learner = learner_of(rows)
+            begun = learner, begin(learner, rows.X.shape[1]), rows.columns, rows.fills
+            return Labelling(rows, Pipeline(*begun), journal, 0)
+
+        yield make
+
+
 def same(one, other):
-    assert one._replace(state=()) == other._replace(state=())
-    assert_equal(one.state, other.state)
+    assert one._replace(session=None) == other._replace(session=None)
+    pairs = [(each.session.pipeline, each.session.to_arrays()) for each in (one, other)]
+    (one, waits), (other, wait) = pairs
+    assert (one.seen, one.rows, waits[0]) == (other.seen, other.rows, wait[0])
+    assert_equal((one.state, waits[1]), (other.state, wait[1]))
 
 
 @pytest.mark.endless
@@ -109,17 +128,19 @@ def test_late_answers_are_learned_as_they_come_and_count_when_asked(session):
     order = [asked[2], asked[0], asked[3]]
     for item in order:
         assert labelling.answer(item, "tree") == "tree"
-    assert labelling.standing.open == (8,)
+    assert labelling.standing.open == [8]
 
     # by hand: the labels that were there, then the answers in their order
     plain = learner_of(rows)
     state = plain.init(jax.random.key(0), rows.X.shape[1])
     for row in [*range(6), *(item - 1 for item in order)]:
-        y = rows.y[row] if row < 6 else rows.number("tree")
+        y = rows.y[row] if row < 6 else 1.0  # a tree
         state = outcome("update", plain, state, rows.X[row], np.float32(y))
-    learner, found = without_budget(labelling.learner, labelling.standing.state)
+    found = labelling.standing.session.pipeline
+    assert found.rows == 9
     both = [
-        outcome("predict_many", *one, rows.X).value for one in ((learner, found), (plain, state))
+        outcome("predict_many", *one, rows.X).value
+        for one in ((found.learner, found.state), (plain, state))
     ]
     np.testing.assert_allclose(*both, rtol=1e-5)
     z = float(both[0][3])
@@ -135,9 +156,9 @@ def test_a_pool_is_asked_for_by_the_score_at_that_time(session):
     rows = rows_of(plants(30, known=8))
     labelling, left = session(rows, 30, is_pool=True), set(range(8, 30))
     for _ in range(5):
-        state = labelling.standing.state
+        now = labelling.standing.session.pipeline
         scores = {
-            row: float(outcome("predict", labelling.learner, state, rows.X[row]).score)
+            row: float(outcome("predict", now.learner, now.state, rows.X[row]).score)
             for row in left
         }
         row = labelling.ask() - 1
@@ -151,8 +172,8 @@ def test_of_a_large_pool_some_rows_are_judged(session, monkeypatch):
     monkeypatch.setattr(sessions, "MOST", 10)
     rows = rows_of(plants(30, known=8))
     labelling = session(rows, 1, is_pool=True)
-    now = labelling.learner, labelling.standing.state
-    scores = [float(outcome("predict", *now, x).score) for x in rows.X[8:]]
+    now = labelling.standing.session.pipeline
+    scores = [float(outcome("predict", now.learner, now.state, x).score) for x in rows.X[8:]]
     item = labelling.ask()
     assert sorted(scores).index(scores[item - 9]) >= 9
 
@@ -223,18 +244,18 @@ def test_undo_goes_back_answer_by_answer(session):
     labelling.ask()
     for item, standing in reversed(before):
         labelling.undo()
-        assert labelling.standing.open == (item,)
+        assert labelling.standing.open == [item]
         same(labelling.standing, standing)
     with pytest.raises(Refused, match="nothing is left to undo"):
         labelling.undo()
 
 
-def test_whole_numbers_are_classes_however_they_are_written():
-    rows = rows_of(pl.DataFrame({"x": [1.0, 2.0, 3.0], "kind": [0, 1, None]}))
-    assert [rows.label(answer) for answer in (1, 1.0, "1")] == ["1", "1", "1"]
-    for answer in (0.5, 2.0, True, float("nan"), float("inf")):
-        with pytest.raises(Refused, match="is not one of the classes"):
-            rows.label(answer)
+def test_whole_numbers_are_classes_however_they_are_written(bare):
+    labelling = bare(rows_of(pl.DataFrame({"x": [1.0, 2.0, 3.0], "kind": [0, 1, None]})))
+    assert [labelling.label(answer) for answer in (1, 1.0, "1")] == ["1", "1", "1"]
+    for answer in (0.5, 2.0, True, float("nan"), float("inf"), [1]):
+        with pytest.raises(Refused, match="is not one of the classes '0', '1'"):
+            labelling.label(answer)
 
 
 @pytest.mark.slow
@@ -313,24 +334,23 @@ def test_each_damaged_line_is_answered_or_refused(numeric, session):
 
 @pytest.mark.parametrize(
     ("answer", "wanted"),
-    [("2,5", None), ("2.5", 2.5), (" 1e3", 1e3), (3, 3.0), (True, None), ("nan", None),
-     (float("inf"), None), (10**400, None), (1e300, None), ("", None), (None, None)],
+    [("2,5", None), ("2.5", 2.5), (" 1e3", 1e3), (3, 3.0), (True, 1.0), ("nan", None),
+     (float("inf"), None), (10**400, None), (1e300, None), ("", None), (None, None), ([2], None)],
 )  # fmt: skip
-def test_answers_that_are_numbers(answer, wanted):
-    rows = numbers(10)
+def test_answers_that_are_numbers(answer, wanted, bare):
+    labelling = bare(numbers(10))
     if wanted is None:
         with pytest.raises(Refused, match="is not a number that can be learned"):
-            rows.label(answer)
+            labelling.label(answer)
     else:
-        assert rows.label(answer) == wanted
-        assert rows.number(wanted) == wanted
+        assert labelling.label(answer) == wanted
 
 
-def test_classes_that_are_numbers():
+def test_classes_that_are_numbers(bare):
     frame = pl.DataFrame({"x": range(8), "digit": [0, 1, 2, 1, 0, 2, None, None]})
     chunk = next(open_table(frame).chunks(8))
-    rows = Rows.of(chunk, Columns.decide(chunk, "digit", "classification", keep=True))
-    assert (rows.label(2), rows.label("1"), rows.number("2")) == ("2", "1", 2.0)
+    labelling = bare(Rows.of(chunk, Columns.decide(chunk, "digit", "classification", keep=True)))
+    assert (labelling.label(2), labelling.label("1")) == ("2", "1")
 
 
 def test_a_process_gets_numbers_as_numbers():

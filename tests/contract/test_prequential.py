@@ -17,7 +17,7 @@ from jaxmkl.cli.labelling.learner import asking
 from jaxmkl.cli.labelling.rows import Rows
 from jaxmkl.cli.labelling.session import Labelling
 from jaxmkl.sklearn import MKLRegressor
-from jaxmkl.tables import Columns, open_table, source
+from jaxmkl.tables import Columns, Pipeline, Seen, open_table, source
 from jaxmkl.tables._target import Target
 from jaxmkl.wrappers import RunningMoments, layers
 from tests.common.marks import long
@@ -144,7 +144,8 @@ def test_ask(tmp_path):
         start = learner.init(jax.random.key(0), 2)
         found = []
         with Journal(tmp_path / f"{changed}.journal", {}) as journal:
-            labelling = Labelling(rows, *asking(learner, start, rows, ROWS, False), journal)
+            begun = Pipeline(learner, start, columns, rows.fills, seen=Seen.nothing(0))
+            labelling = Labelling(rows, asking(begun, rows, 1.0), journal, ROWS)
             while (item := labelling.ask()) is not None:
                 found.append(labelling.said(item))
                 labelling.answer(item, float(y[rows.places[item]]))

@@ -1,5 +1,6 @@
 """Sessions: rows whose labels come later are predicted and learned as a run with a delay does."""
 
+import math
 import warnings
 
 import hypothesis.strategies as st
@@ -239,6 +240,53 @@ def test_renewals_come_where_they_would_come_one_by_one(query, monkeypatch):
     learned_alone = [alone.learn(*pair) for pair in pairs]
     assert together.learn_many(pairs) == learned_alone == [True] * len(pairs)
     same(alone, together)
+
+
+def test_rows_that_are_chosen_are_learned_as_those_that_are_asked_for(plain):
+    rows = [{"width": 1.0, "height": 2.0, "soil": "sand"}, {"width": 4.0, "height": 1.0}]
+    chunk = next(open_table(pl.DataFrame(rows)).chunks(2))
+    X, _ = plain.columns.inputs(chunk, plain.fills)
+    asking, chosen = Session(plain), Session(plain)
+    begun, (answer,) = chosen.copy(), asking.ask(rows[0])
+    assert chosen.look(0, X[0]) == answer
+    same(chosen, begun)
+    chosen.wait(0, X[0])
+    with pytest.raises(Refused, match="a row with the id 0 waits"):
+        chosen.wait(0, X[1])
+    before = chosen.copy()
+    for session in (asking, chosen):
+        session.learn(0, 99.0)
+    assert_equal(asking.pipeline.state, chosen.pipeline.state)
+    assert ([*before.waiting], [*begun.waiting], [*chosen.waiting]) == ([0], [], [])
+    before.skip(X[1])
+    assert (before.pipeline.rows, [*before.waiting]) == (plain.rows + 1, [0])
+    assert int(before.pipeline.state.round) == int(plain.state.round) + 1
+
+
+@pytest.mark.slow
+def test_a_learner_that_keeps_every_example_has_room_for_all():
+    frame = pl.DataFrame({"x": np.linspace(0.0, 9.0, 2000)}).with_columns(y=pl.col("x").sin())
+    session = Session(fresh(jaxmkl.kernel_ogd(jaxmkl.Gaussian(1.0)), frame))
+    begun, state = session.copy(), session.pipeline.state
+    first = jaxmkl.abilities.capacity(session.pipeline.learner, state)
+    number = first + 10
+    session.ask(rows_of(frame)[:number])
+    session.learn_many([(i, math.sin(i)) for i in range(number - 1)])
+    session.learn(number - 1, 0.5)
+    session.learn_row({"x": 9.5}, 0.1)
+    info = session.pipeline.learner.info(session.pipeline.state)
+    assert (int(info.support[0]), int(info.overflow)) == (number, 0)  # the first is exact
+    assert jaxmkl.abilities.capacity(begun.pipeline.learner, begun.pipeline.state) == first
+
+
+@pytest.mark.slow
+def test_a_classifier_of_several_classes_skips_what_it_does_not_want():
+    frame = table(3)
+    session = Session(fresh(classes(3, query=jaxmkl.query.Random(0.5)), frame))
+    wanted = [answer.wanted for answer in session.ask(rows_of(frame))]
+    assert 10 < sum(wanted) < 50
+    assert [*session.waiting] == np.flatnonzero(wanted).tolist()
+    assert session.pipeline.rows == len(wanted) - sum(wanted)
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The two faces of a session: a process that reads JSON lines, and a person at a terminal."""
+"""The two faces of questions: a process that reads JSON lines, and a person at a terminal."""
 
 import contextlib
 import json
@@ -10,9 +10,9 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, TextIO
 
 from jaxmkl.cli.interrupts import Interrupts
-from jaxmkl.cli.labelling.rows import Refused
 from jaxmkl.cli.labelling.session import Labelling
 from jaxmkl.evaluate import figure, plain, printable
+from jaxmkl.tables import Refused
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,7 +36,7 @@ def serve_process(
     """Ask and take answers until every question is answered, or no more answers come.
 
     Args:
-      labelling: the session; items that already wait for an answer are asked for again.
+      labelling: the questions; items that already wait for an answer are asked for again.
       given: the lines that are read.
       out: the file for the lines that are written; each is flushed.
       ahead: the number of questions that may wait at the same time.
@@ -79,21 +79,21 @@ def _taken(labelling: Labelling, line: str) -> dict[str, object]:
     except (ValueError, RecursionError):
         given = None
     item = given.get("item") if isinstance(given, dict) else None
-    shown = item if isinstance(item, int | str) else None
+    said: dict[str, object] = {"item": item if isinstance(item, int | str) else None}
     try:
         match given:
-            case {"item": _, "skip": True} if len(given) == 2:
+            case {"item": _, "skip": True, **more} if not more:
                 labelling.skip(item)
-                return {"item": shown, "skipped": True}
-            case {"item": _, "label": answer} if len(given) == 2:
-                return {"item": shown, "kept": labelling.answer(item, answer)}
+                return said | {"skipped": True}
+            case {"item": _, "label": answer, **more} if not more:
+                return said | {"kept": labelling.answer(item, answer)}
             case {"item": _}:
                 text = '"label", or "skip": true, must stand beside "item", and nothing else'
                 raise Refused(text)
         text = 'expected {"item": number, "label": label} or {"item": number, "skip": true}'
         raise Refused(f"{text}; got {line.strip()[:LONGEST]!r}")
     except Refused as reason:
-        return {"item": shown, "refused": str(reason)}
+        return said | {"refused": str(reason)}
 
 
 # --- a person ------------------------------------------------------------------------------------
@@ -106,12 +106,15 @@ def serve_person(labelling: Labelling, interrupts: Interrupts) -> None:
     keys, done = keys_of(labelling.rows.target.classes), ""
     console = Console(highlight=False, markup=False, emoji=False)
     with contextlib.suppress(KeyboardInterrupt), _typed(bool(keys), interrupts) as read:
-        while (item := _waiting(labelling)) is not None:
-            _show(labelling, item, keys, console)
-            if _replied(labelling, item, keys, console, read) == "quit":
-                break
-        else:
-            done = "; no question is left"
+        while not done:
+            waiting = labelling.standing.open
+            item = waiting[0] if waiting else labelling.ask()
+            if item is None:
+                done = "; no question is left"
+            else:
+                _show(labelling, item, keys, console)
+                if _replied(labelling, item, keys, console, read) == "quit":
+                    break
     print(f"\n{len(labelling.standing.labels)} labels{done}", flush=True)
 
 
@@ -127,12 +130,6 @@ def keys_of(classes: Sequence[str]) -> dict[str, str]:
         return {}
     short = all(len(c) == 1 and c.isascii() and c.isalnum() and c not in COMMANDS for c in classes)
     return dict(zip(classes if short else "123456789", classes, strict=False))
-
-
-def _waiting(labelling: Labelling) -> int | None:
-    """The item that waits for an answer, or the next one."""
-    waiting = labelling.standing.open
-    return waiting[0] if waiting else labelling.ask()
 
 
 def _show(labelling: Labelling, item: int, keys: Mapping[str, str], console: "Console") -> None:

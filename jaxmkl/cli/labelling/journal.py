@@ -4,6 +4,7 @@ import json
 import os
 import re
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -48,19 +49,16 @@ class Journal:
                 raise ValueError(f"{path}: {text} {option}")
             self.first, *self.events = self._read() or [{}]  #: the first line
             if not self.first or self._is_about_else(self.first, about):
-                self._begin(about)
+                self._file.truncate(0)
+                self._checksum, self.size = 0, 0
+                self.first = {"journal": FORMAT, **about}
+                self.append(self.first)
+                self.events.clear()
             if is_new:
                 self._name_is_kept()
         except BaseException:
             self._file.close()
             raise
-
-    def _begin(self, about: dict[str, Any]) -> None:
-        self._file.truncate(0)
-        self._checksum, self.size, self.events = 0, 0, []
-        self.first = {"journal": FORMAT, **about}
-        self.append(self.first)
-        self.events.clear()
 
     def _name_is_kept(self) -> None:
         """Have the name of the file, too, on the disk."""
@@ -74,24 +72,29 @@ class Journal:
         Args:
           about: what they belong to.
         """
-        before, kept = (self._file, self._checksum, self.first, self.size), self.events
         place = self.path.with_name(f"{self.path.name}.next")
+        place.unlink(missing_ok=True)  # of a process that was killed
+        other = Journal(place, about, self._option)
         try:
-            self._file = open(place, "a+b", buffering=0)  # noqa: SIM115
-            is_taken(self._file)
-            self._begin(about)
-            self.append(*kept)
+            other.append(*self.events)
             os.replace(place, self.path)
         except BaseException:
-            if self._file is not before[0]:
-                self._file.close()
-            self._file, self._checksum, self.first, self.size = before
-            self.events = kept
+            other.__exit__()
             raise
-        before[0].close()
+        self._file.close()
+        vars(self).update(vars(other), path=self.path)
         self._name_is_kept()
 
-    def refusal(self, number: int, reason: str) -> ValueError:
+    def replay(self, again: Callable[[dict[str, Any]], object]) -> None:
+        """Call ``again`` with each event; if it raises a ``ValueError``, name the line there."""
+        for number, event in enumerate(self.events, 2):
+            try:
+                again(event)
+            except ValueError as error:
+                text = f"cannot have happened: {error}; {ADVICE}"
+                raise self._refusal(number, text) from None
+
+    def _refusal(self, number: int, reason: str) -> ValueError:
         """Return the error that names the file, the number of a line and the reason."""
         return ValueError(f"{self.path}, line {number}: {reason}, or name another {self._option}")
 
@@ -102,7 +105,7 @@ class Journal:
         self.size = len(content) - len(rest)
         if rest:
             if not content.startswith(b'{"journal":'[: len(content)]):
-                raise self.refusal(1, "is not a journal of labels; move it away")
+                raise self._refusal(1, "is not a journal of labels; move it away")
             self._file.truncate(self.size)
             os.fsync(self._file.fileno())
         return [self._event(number, line) for number, line in enumerate(lines, 1)]
@@ -115,18 +118,18 @@ class Journal:
         except (ValueError, RecursionError):
             event = None
         if not isinstance(event, dict):
-            raise self.refusal(number, f"is not a line of a journal, a JSON object; {ADVICE}")
+            raise self._refusal(number, f"is not a line of a journal, a JSON object; {ADVICE}")
         form = event.get("journal")
         if number == 1 and form not in (PLAIN, FORMAT):
             text = f"is not the first line of a journal of format {FORMAT}; move it away"
-            raise self.refusal(number, text)
+            raise self._refusal(number, text)
         self._has_checksums |= found is not None or form == FORMAT
         self._checksum = zlib.crc32(body, self._checksum)
         if self._has_checksums and found is None:
-            raise self.refusal(number, f"has no checksum; {ADVICE}")
+            raise self._refusal(number, f"has no checksum; {ADVICE}")
         if found and int(found[1], 16) != self._checksum:
             text = "does not match its checksum, or a line before it was moved or removed"
-            raise self.refusal(number, f"{text}; {ADVICE}")
+            raise self._refusal(number, f"{text}; {ADVICE}")
         return event
 
     def _is_about_else(self, first: dict[str, Any], about: dict[str, Any]) -> bool:
@@ -137,7 +140,7 @@ class Journal:
             name = others[0]
             of = "pipeline" if name == "model" else name  # the name in files
             text = f"belongs to another {of} ({first.get(name)!r}, now {about[name]!r})"
-            raise self.refusal(1, f"{text}; move it away")
+            raise self._refusal(1, f"{text}; move it away")
         return bool(others)
 
     def append(self, *events: dict[str, Any], sync: bool = True) -> None:

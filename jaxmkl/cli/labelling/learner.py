@@ -1,4 +1,4 @@
-"""A learner that asks for labels at a rate and within a budget, and says how sure it is."""
+"""A pipeline that asks for labels at a rate, and says how sure it is."""
 
 import dataclasses
 from typing import Any
@@ -7,31 +7,28 @@ import jax
 import numpy as np
 
 import jaxmkl
-from jaxmkl import Learner, abilities
+from jaxmkl import Learner
 from jaxmkl._checks import leaves_by_name
 from jaxmkl._types import PyTree
 from jaxmkl.cli.labelling.rows import Rows
 from jaxmkl.evaluate import UsageError, predicts_log_odds
 from jaxmkl.query import Query, Rate
+from jaxmkl.tables import Pipeline
 from jaxmkl.wrappers import Intervals, OneVsRest, Wrapper, layers
 
 SURE = 0.9  # the share of numbers within the radius that is shown
 
 
-def asking(
-    learner: Learner, state: PyTree, rows: Rows, budget: int, is_pool: bool
-) -> tuple[Wrapper, PyTree]:
-    """Return the learner with a budget of labels, and its state.
+def asking(pipeline: Pipeline, rows: Rows, rate: float) -> Pipeline:
+    """Return the pipeline with a learner that asks at a rate, with probabilities or intervals.
 
-    Without a pool the budget is spread over the rows by :class:`jaxmkl.query.Rate`. A learner
-    before its first round learns the labels in the table; a later one is assumed to know them.
+    A learner before its first round learns the labels in the table; a later one is assumed to know
+    them.
 
     Raises:
       UsageError: if the query of the learner cannot be replaced.
     """
-    unlabelled = int((~rows.has_label).sum())
-    rate = 1.0 if is_pool else max(min(1.0, budget / max(1, unlabelled)), 1e-9)
-    inside = list(layers(learner))
+    learner, state, inside = pipeline.learner, pipeline.state, [*layers(pipeline.learner)]
     if rate < 1.0 and any(isinstance(layer, OneVsRest) for layer in inside):
         text = "the learner asks for each class separately and cannot keep a rate"
         raise UsageError(f"--learner: {text}; choose another, such as raker")
@@ -42,21 +39,23 @@ def asking(
         learner, state = _around(jaxmkl.wrappers.intervals(learner, SURE), state)
     elif not predicts_log_odds(learner):
         learner, state = _around(jaxmkl.wrappers.probabilities(learner), state)
-    if rows.has_label.any() and int(state.round) == 0:
+    known, number, seen = rows.has_label, pipeline.rows, pipeline.seen
+    if known.any() and int(state.round) == 0:
         learner, state = with_query(learner, state, Rate(1.0))
-        X, y = rows.X[rows.has_label], rows.y[rows.has_label] - rows.seen.start
-        state, _ = jaxmkl.run(learner, state, X, y.astype(np.float32))
+        y, number = rows.y[known], int(known.sum())
+        seen = seen.after(rows.target.places(y), len(rows.target.classes))
+        state, _ = jaxmkl.run(learner, state, rows.X[known], (y - seen.start).astype(np.float32))
     learner, state = with_query(learner, state, Rate(rate))
-    if (capacity := abilities.capacity(learner, state)) is not None:
-        room = int(np.max(abilities.num_supports(learner, state))) + unlabelled
-        state = abilities.enlarged(learner, state, max(room, capacity))
-    return _around(jaxmkl.label_budget(learner, budget), state)
+    now: dict[str, Any] = {"rows": number, "seen": seen, "source": rows.chunk.source}
+    return dataclasses.replace(pipeline, learner=learner, state=state, fills=rows.fills, **now)
 
 
-def without_budget(learner: Wrapper, state: PyTree) -> tuple[Learner, PyTree]:
-    """Undo :func:`asking`: return the learner inside and its state, to be saved as a pipeline."""
-    inside, state = learner.learner, state.inner
-    return (inside.learner, state.inner) if isinstance(inside, Intervals) else (inside, state)
+def to_be_saved(pipeline: Pipeline) -> Pipeline:
+    """Return the pipeline without the intervals of :func:`asking`."""
+    if not isinstance(pipeline.learner, Intervals):
+        return pipeline
+    inside, state = pipeline.learner.learner, pipeline.state.inner
+    return dataclasses.replace(pipeline, learner=inside, state=state)
 
 
 def with_query(learner: Learner, state: PyTree, query: Query) -> tuple[Learner, PyTree]:

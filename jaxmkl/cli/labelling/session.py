@@ -1,4 +1,4 @@
-"""A session: which row is asked for next, and how answers are learned and undone.
+"""Questions: which row is asked for next, and how answers are learned and undone.
 
 Everything that happens is one of four events, which the journal records before they take effect:
 
@@ -7,38 +7,38 @@ Everything that happens is one of four events, which the journal records before 
     {"skip": item}                      no answer will come
     {"undo": item}                      back to before the last answer, or skip, of item
 
-The standing of a session is a value that is computed from the events one after the other, so a
-session continues however it ended.
+The learning is that of :class:`jaxmkl.tables.Session`, as of ``jaxmkl serve``. The standing is a
+value that is computed from the events one after the other, so it is the same however a session
+ended.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 
-from jaxmkl import Learner, abilities
-from jaxmkl._programs import Kept
-from jaxmkl._types import PyTree
-from jaxmkl.cli.labelling.journal import ADVICE, Journal
-from jaxmkl.cli.labelling.rows import Label, Refused, Rows
-from jaxmkl.tables import Seen
-from jaxmkl.wrappers import Wrapper
+from jaxmkl import abilities
+from jaxmkl._checks import shown
+from jaxmkl.cli.labelling.journal import Journal
+from jaxmkl.cli.labelling.rows import Label, Rows
+from jaxmkl.tables import Pipeline, Refused, Session
 
-EVENTS = {"ask"}, {"answer", "label"}, {"skip"}, {"undo"}
 MOST = 4096  # rows of a pool that are judged for a question
 UNDONE = 100  # answers that can be undone
 
 
 class Standing(NamedTuple):
-    """The standing of a session between two events."""
+    """The standing of the questions between two events."""
 
-    state: PyTree  #: of the learner
-    seen: Seen  #: all labels so far, those of the table included
+    session: Session  #: where open items wait; it is copied before it is changed
     row: int = 0  #: the first row not yet passed, if rows are asked for in their order
-    open: tuple[int, ...] = ()  #: items that wait for their answers, the oldest first
     #: labels by item, in the order of the answers; None: skipped
     closed: Mapping[int, Label | None] = {}
+
+    @property
+    def open(self) -> list[Any]:
+        """The items that wait for their answers, the oldest first."""
+        return self.session.waiting
 
     @property
     def labels(self) -> dict[int, Label]:
@@ -47,19 +47,19 @@ class Standing(NamedTuple):
 
 
 class Labelling:
-    """A session of questions and answers, from which a learner learns.
+    """Questions and answers, from which a pipeline learns.
 
     An item that does not wait for an answer, and an answer that is not a label, raise
-    :class:`~jaxmkl.cli.labelling.rows.Refused`.
+    :class:`jaxmkl.tables.Refused`.
 
     Args:
       rows: the table; its rows with a label are not asked for.
-      learner, state: a :class:`jaxmkl.wrappers.LabelBudget`, and its state before the first
-        question.
-      journal: the session continues after its events.
-      is_pool: whether to ask for the row whose label is worth most; otherwise rows come in their
-        order, and the learner decides whether it wants each label.
-      ranking: the items of a pool to ask for before all others.
+      pipeline: the pipeline before the first question, as :func:`.learner.asking` makes it.
+      journal: all goes on after its events.
+      budget: the number of questions.
+      ranking: the items of a pool to ask for before all others, of which the one whose label is
+        worth most is next. None: rows come in their order, and the learner decides whether it
+        wants each label.
 
     Raises:
       ValueError: if the events of the journal cannot have happened.
@@ -68,23 +68,17 @@ class Labelling:
     def __init__(
         self,
         rows: Rows,
-        learner: Wrapper,
-        state: PyTree,
+        pipeline: Pipeline,
         journal: Journal,
-        *,
-        is_pool: bool = False,
-        ranking: Sequence[int] = (),
+        budget: int,
+        ranking: Sequence[int] | None = None,
     ) -> None:
-        self.rows, self.learner, self.journal = rows, learner, journal
-        self._is_pool, self._ranking = is_pool, ranking
+        self.rows, self.journal = rows, journal
+        self._budget, self._ranking = budget, ranking
+        begin = Standing(Session(pipeline, max(1, len(rows.X))))
         # the last one is now, those before it are from before each answer
-        self._history: tuple[Standing, ...] = (Standing(state, rows.seen),)
-        for number, event in enumerate(journal.events, 2):
-            try:
-                self._history = self._after(event)
-            except Refused as reason:
-                text = f"cannot have happened: {reason}; {ADVICE}"
-                raise journal.refusal(number, text) from None
+        self._history: tuple[Standing, ...] = (begin,)
+        journal.replay(self._again)
 
     @property
     def standing(self) -> Standing:
@@ -94,7 +88,7 @@ class Labelling:
     @property
     def remaining(self) -> int:
         """The number of questions that may still be asked."""
-        return max(0, int(self.standing.state.remaining))
+        return max(0, self._budget - len(self.standing.open) - len(self.standing.closed))
 
     def said(self, item: int) -> dict[str, object]:
         """Return the present prediction of the learner for an item.
@@ -102,32 +96,37 @@ class Labelling:
         It has the "prediction", a class or a number, and its certainty: "probabilities" by class,
         or for numbers the "radius" within which nine of ten labels lie, None before the first.
         """
-        target, now, x = self.rows.target, self.standing, self.rows.X[self.rows.place(item)]
-        found = self.learner.predict(now.state, x)
-        value = np.asarray(found.value, np.float64)
-        prediction = target.named(value[None], now.seen.start)[0].item()
-        if not target.classes:
-            assert found.interval is not None  # the learner has intervals
-            radius = float(found.interval[1] - found.interval[0]) / 2.0
-            return {"prediction": prediction, "radius": radius if np.isfinite(radius) else None}
-        odds = np.stack([np.zeros(()), value]) if value.ndim == 0 else value
-        shares = np.exp(odds - np.max(odds))
-        by_class = dict(zip(target.classes, (shares / np.sum(shares)).tolist(), strict=True))
-        return {"prediction": prediction, "probabilities": by_class}
+        found = self.standing.session.look(item, self.rows.X[self.rows.place(item)])
+        if found.probabilities is not None:
+            return {"prediction": found.prediction, "probabilities": found.probabilities}
+        ends = found.interval
+        radius = None if ends is None else (ends[1] - ends[0]) / 2.0
+        return {"prediction": found.prediction, "radius": radius}
 
     def ask(self) -> int | None:
         """Choose the next item and ask for it; None if none is left or wanted."""
         if not self.remaining:
             return None
-        item = self._most_wanted() if self._is_pool else self._next_wanted()
-        is_known = self._is_pool or self.journal.events[-1:] == [{"ask": None}]
+        is_pool = self._ranking is not None
+        item = self._most_wanted() if is_pool else self._next_wanted()
+        is_known = is_pool or self.journal.events[-1:] == [{"ask": None}]
         if item is not None or not is_known:
             self._happen({"ask": item})
         return item
 
+    def label(self, answer: object) -> Label:
+        """Read an answer as a class or a number, as cells are."""
+        try:
+            return self.standing.session.label(answer)
+        except Refused:
+            wanted = "a number that can be learned"
+            if classes := self.rows.target.classes:
+                wanted = f"one of the classes {shown(classes, 20)}"
+            raise Refused(f"{answer!r} is not {wanted}") from None
+
     def answer(self, item: object, answer: object) -> Label:
         """Learn an answer and return the label that it names."""
-        label = self.rows.label(answer)
+        label = self.label(answer)
         self._happen({"answer": item, "label": label})
         return label
 
@@ -141,6 +140,9 @@ class Labelling:
 
     # events
 
+    def _again(self, event: Mapping[str, Any]) -> None:
+        self._history = self._after(event)
+
     def _happen(self, event: dict[str, object]) -> None:
         after = self._after(event)
         self.journal.append(event)
@@ -149,59 +151,55 @@ class Labelling:
     def _after(self, event: Mapping[str, Any]) -> tuple[Standing, ...]:
         """The history after this event; nothing is changed."""
         *before, now = self._history
-        if event.keys() not in EVENTS:
-            raise Refused(f"{', '.join(map(repr, event))} is not a question, answer, skip or undo")
-        if "ask" in event:
-            return (*before, self._asked(now, event["ask"]))
-        if "skip" in event:
-            now = self._closed(now, event["skip"], None)
-        elif "answer" in event:
-            now = self._closed(now, event["answer"], self.rows.label(event["label"]))
-        elif event["undo"] == self._last():
-            return tuple(before)
-        else:
-            raise Refused(f"{event['undo']!r} is not the last one answered or skipped")
-        return (*self._history[-UNDONE:], now)
+        match event:
+            case {"ask": item, **more} if not more:
+                return (*before, self._asked(now, item))
+            case {"answer": item, "label": answer, **more} if not more:
+                return (*self._history[-UNDONE:], self._closed(now, item, self.label(answer)))
+            case {"skip": item, **more} if not more:
+                return (*self._history[-UNDONE:], self._closed(now, item, None))
+            case {"undo": item, **more} if not more and item == self._last():
+                return tuple(before)
+            case {"undo": item, **more} if not more:
+                raise Refused(f"{item!r} is not the last one answered or skipped")
+        raise Refused(f"{', '.join(map(repr, event))} is not a question, answer, skip or undo")
 
     def _asked(self, now: Standing, item: Any) -> Standing:
-        end = len(self.rows.X)
-        row = end if item is None else self.rows.place(item)
+        rows, is_pool = self.rows, self._ranking is not None
+        row = len(rows.X) if item is None else rows.place(item)
         if row < now.row or item in now.open or item in now.closed:
-            raise Refused(f"{self.rows.chunk.place} {item} was asked for before")
-        if row < end and self.rows.has_label[row]:
-            raise Refused(f"{self.rows.chunk.place} {item} has a label in the table")
-        if not self._is_pool:
+            raise Refused(f"{rows.chunk.place} {item} was asked for before")
+        if item is not None and rows.has_label[row]:
+            raise Refused(f"{rows.chunk.place} {item} has a label in the table")
+        if not is_pool:
             now = self._passed(now, row)
         if item is None:
             return now
-        state = _awaiting(self.learner, now.state)
-        next_row = now.row if self._is_pool else row + 1
-        return now._replace(state=state, open=(*now.open, item), row=next_row)
+        session = now.session.copy()
+        session.wait(item, rows.X[row])
+        return now._replace(session=session, row=now.row if is_pool else row + 1)
 
     def _passed(self, now: Standing, end: int) -> Standing:
         """Have the learner skip the rows before ``end`` whose labels were not asked for."""
-        state = now.state
+        session = now.session.copy()
         for row in range(now.row, end):
             if not self.rows.has_label[row]:  # a label of the table was learned before
-                state = self.learner.skip(state, self.rows.X[row])
-        return now._replace(state=state, row=end)
+                session.skip(self.rows.X[row])
+        return now._replace(session=session, row=end)
 
     def _closed(self, now: Standing, item: Any, label: Label | None) -> Standing:
-        row, target = self.rows.place(item), self.rows.target
+        self.rows.place(item)
         if item in now.closed:
             known = now.closed[item]
             raise Refused("skipped before" if known is None else f"answered before, as {known!r}")
         if item not in now.open:
             raise Refused("was not asked for")
-        waiting = tuple(other for other in now.open if other != item)
-        now = now._replace(open=waiting, closed={**now.closed, item: label})
+        session = now.session.copy()
         if label is None:
-            return now
-        number = self.rows.number(label)
-        seen = now.seen.after(np.array([target.places(number)]), len(target.classes))
-        y = np.float32(number - seen.start)
-        state = self.learner.update(now.state, self.rows.X[row], y)
-        return now._replace(state=state, seen=seen)
+            session.forget(item)
+        else:
+            session.learn(item, label)
+        return now._replace(session=session, closed={**now.closed, item: label})
 
     def _last(self) -> int:
         """The item that was answered or skipped last."""
@@ -215,9 +213,9 @@ class Labelling:
         """The next item, in the table's order, whose label the learner wants."""
         rows = self.rows
         while (now := self.standing).row < len(rows.X):
-            said = self.learner.predict(now.state, rows.X[now.row])
-            if not rows.has_label[now.row] and bool(said.query):
-                return rows.items[now.row]
+            item = rows.items[now.row]
+            if not rows.has_label[now.row] and now.session.look(item, rows.X[now.row]).wanted:
+                return item
             self._history = (*self._history[:-1], self._passed(now, now.row + 1))
         return None
 
@@ -225,7 +223,7 @@ class Labelling:
         """The next item of the ranking; after those, the best item of a random sample."""
         now, X, left = self.standing, self.rows.X, ~self.rows.has_label
         left[[self.rows.places[item] for item in (*now.open, *now.closed)]] = False
-        for item in self._ranking:
+        for item in self._ranking or ():
             if left[self.rows.places[item]]:
                 return item
         rows = np.flatnonzero(left)
@@ -234,11 +232,7 @@ class Labelling:
             rows = np.sort(draws.choice(rows, MOST, replace=False))
         elif not len(rows):
             return None
-        state = abilities.out_of_order(self.learner, now.state)
-        scores = np.asarray(self.learner.predict_many(state, X[rows]).score)
+        learner, state = now.session.pipeline.learner, now.session.pipeline.state
+        state = abilities.out_of_order(learner, state)
+        scores = np.asarray(learner.predict_many(state, X[rows]).score)
         return self.rows.items[rows[np.argmax(np.nan_to_num(scores, nan=np.inf))]]
-
-
-@Kept
-def _awaiting(learner: Learner, state: PyTree) -> PyTree:
-    return abilities.awaiting(learner, state, jnp.asarray(True))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jaxmkl.cli.labelling.journal import ADVICE, Journal
+from jaxmkl.cli.labelling.journal import Journal
 from jaxmkl.cli.serving.learning import Event, apply
 
 MOST = 2**22  # bytes of a journal after which a snapshot is made
@@ -54,14 +54,13 @@ class Events:
 
     def replay(self, seen: Callable[[Event, Any], object]) -> None:
         """Apply the events of the journal; ``seen`` is called with each and its result."""
-        for number, event in enumerate(self._journal.events, 2):
-            try:
-                result = apply(self.session, event)
-            except ValueError as error:
-                text = f"cannot have happened: {error}; {ADVICE}"
-                raise self._journal.refusal(number, text) from None
+
+        def again(event: Event) -> None:
+            result = apply(self.session, event)
             self.settle(event, result)
             seen(event, result)
+
+        self._journal.replay(again)
         self.number += len(self._journal.events)
         self._journal.events.clear()
 
