@@ -20,7 +20,8 @@ BATCHES = 8  # means of a quarter of the rows, at most, from which its error is 
 FEWEST = 4  # windows of a quarter, at least
 LITTLE = 0.1  # share of the error below which a change over a quarter is said to be little
 EQUAL = 0.05  # share of the error by which a learner that is called as good may be worse
-RISEN = 1.1  # ratio of the roots of the errors from which a rise is told
+MEDIAN = math.pi / 2  # the variance of a median over that of a mean
+RISEN = 1.2  # ratio of the errors, each with a quarter of their mean, from which a rise is told
 LEFT = 0.05  # share of a baseline's error that a column which tells the target may leave
 IDLE = 0.01  # share of the error that an idle column may explain
 SAVED = 0.9  # share of the labels of the best learner from which another is named for it
@@ -85,30 +86,36 @@ class Rise(NamedTuple):
     """A rise of the error."""
 
     row: int  #: its first row, counted from 1, to the length of a window
-    before: float  #: the mean error over as many rows before
-    after: float  #: over the rows until it is over, or the end
-    rows: int  #: their number
+    before: float  #: the mean error over the last half of the rows before
+    after: float  #: the mean error over the next ``rows``
+    rows: int
 
 
 def rise_of(curve: Curve) -> Rise | None:
     """The most significant rise of the error, if there is one.
 
-    Errors of a few windows in a row, 4, 8, 16 and so on, are compared with those of the last half
-    of all windows before, which holds what is usual there: by Welch's test of the roots, whose
-    spread depends less on the error than that of squares, with Bonferroni's bound on all places
-    and lengths.
+    The median of a few windows in a row, 4, 8, 16 and so on, is compared with the last half of all
+    windows before, which holds what is usual there: by a t-test on logarithms (of the errors plus
+    a quarter of their mean, as windows may have none), whose noise is that of the usual windows and of their autocorrelation (as of an AR(1) process), with
+    Bonferroni's bound on all places and lengths. One window that is far off is no rise.
     """
     full = curve.counts >= curve.size / 2
     starts = np.flatnonzero(full) * curve.size
     means = curve.sums[full] / curve.counts[full]
-    roots, W = np.sqrt(means), len(means)
-    tried = [(at, length) for at in range(2 * FEWEST, W - FEWEST + 1)
-             for length in (FEWEST * 2**i for i in range(8)) if at + length <= W]  # fmt: skip
-    least, found = (1 - SURE) / max(1, len(tried)), None
-    for at, length in tried:
-        usual, later = roots[at // 2 : at], roots[at : at + length]
-        if later.mean() > RISEN * usual.mean() and later.min() > usual.mean():
-            p = _welch(later, usual)
+    logs, W = np.log(means + means.mean() / 4), len(means)
+    places, lengths = range(4 * FEWEST, W), [FEWEST * 2**i for i in range(7)]
+    least, found = (1 - SURE) / max(1, len(places) * len(lengths)), None
+    for at in places:
+        usual = logs[at // 2 : at]
+        mean, deviation, kept = usual.mean(), usual.std(ddof=1), _independent(usual)
+        number = len(usual) * kept
+        for length in lengths:
+            later = float(np.median(logs[at : at + length]))
+            if at + length > W or later <= mean + math.log(RISEN):
+                continue
+            noise = deviation * math.sqrt(MEDIAN / (length * kept) + 1 / number)
+            ratio = (later - mean) / noise if noise > 0 else math.inf
+            p = float(stats.t.sf(ratio, number - 1)) if number > 2 else 1.0
             if p < least:
                 least, found = p, (at, length)
     if found is None:
@@ -118,13 +125,12 @@ def rise_of(curve: Curve) -> Rise | None:
     return Rise(int(starts[at]) + 1, float(before), float(after), length * curve.size)
 
 
-def _welch(larger: np.ndarray, other: np.ndarray) -> float:
-    """The p-value of Welch's test that the mean of ``larger`` is larger."""
-    a, b = larger.var(ddof=1) / len(larger), other.var(ddof=1) / len(other)
-    if a + b == 0:
-        return 0.0
-    degrees = (a + b) ** 2 / (a**2 / (len(larger) - 1) + b**2 / (len(other) - 1))
-    return float(stats.t.sf((larger.mean() - other.mean()) / math.sqrt(a + b), degrees))
+def _independent(values: np.ndarray) -> float:
+    """The share of values that would tell as much if they were independent of each other."""
+    of = values - values.mean()
+    square = float(of @ of)
+    lag = max(0.0, float(of[1:] @ of[:-1]) / square) if square > 0 else 0.0
+    return (1 - lag) / (1 + lag)
 
 
 def drift(curve: Curve, metric: str) -> Advice | None:
@@ -135,9 +141,7 @@ def drift(curve: Curve, metric: str) -> Advice | None:
     both = quarters(curve)
     last = rise.after if both is None else float(both[1].mean())
     text = f"Something changed at about row {rise.row:,}: the {metric} rose from "
-    text += (
-        f"{figure(rise.before)} before to {figure(rise.after)} over the next {rise.rows:,} rows"
-    )
+    text += f"{figure(rise.before)} to {figure(rise.after)} over the next {rise.rows:,} rows"
     if last < (rise.before + rise.after) / 2:
         text += f"; it was learned, and is {figure(last)} over the last quarter of the rows."
     else:
@@ -218,12 +222,10 @@ def leaks(
         return None
     named = " and ".join(repr(name) for name in [*found][:2])
     more = f" (and {len(found) - 2} more)" if len(found) > 2 else ""
-    share, each = 100 * max(found.values()), "each " if len(found) > 1 else ""
-    text = f"{named}{more} alone {each}predicts the target nearly perfectly, to {share:.2g} % of "
-    text += (
-        "the error of a prediction without inputs, and the other columns add nothing. If it is "
-    )
-    text += f"not known when a prediction is wanted, leave it out (--drop {','.join(found)})."
+    share, each = 100 * max(found.values()), ", each" if len(found) > 1 else ""
+    text = f"{named}{more} alone{each} predicts the target nearly perfectly, to {share:.2g} % of "
+    text += "the error without inputs, and other columns add nothing. Unless it is known before "
+    text += f"the target, it gives the answer away: leave it out (--drop {','.join(found)})."
     return Advice("leak", text, {"columns": found})
 
 
