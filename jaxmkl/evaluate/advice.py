@@ -41,7 +41,7 @@ def quarters(curve: Curve) -> np.ndarray | None:
     full = curve.counts >= curve.size / 2  # of a last window that is short, nothing is told
     means = curve.sums[full] / curve.counts[full]
     windows = len(means) // 4
-    if windows < FEWEST:
+    if windows < FEWEST or not np.isfinite(means).all():
         return None
     each = np.split(means[-2 * windows :], 2)
     batches = [np.array_split(half, min(BATCHES, windows)) for half in each]
@@ -96,15 +96,18 @@ def rise_of(curve: Curve) -> Rise | None:
 
     The median of a few windows in a row, 4, 8, 16 and so on, is compared with the last half of all
     windows before, which holds what is usual there: by a t-test on logarithms (of the errors plus
-    a quarter of their mean, as windows may have none), whose noise is that of the usual windows and of their autocorrelation (as of an AR(1) process), with
-    Bonferroni's bound on all places and lengths. One window that is far off is no rise.
+    a quarter of their mean, as windows may have none), whose noise is that of the usual windows
+    and of their autocorrelation (as of an AR(1) process), with Bonferroni's bound on all places
+    and lengths. One window that is far off is no rise.
     """
     full = curve.counts >= curve.size / 2
     starts = np.flatnonzero(full) * curve.size
     means = curve.sums[full] / curve.counts[full]
+    if not (means > 0).any() or not np.isfinite(means).all():
+        return None
     logs, W = np.log(means + means.mean() / 4), len(means)
     places, lengths = range(4 * FEWEST, W), [FEWEST * 2**i for i in range(7)]
-    least, found = (1 - SURE) / max(1, len(places) * len(lengths)), None
+    least, found = math.log((1 - SURE) / max(1, len(places) * len(lengths))), None
     for at in places:
         usual = logs[at // 2 : at]
         mean, deviation, kept = usual.mean(), usual.std(ddof=1), _independent(usual)
@@ -115,9 +118,9 @@ def rise_of(curve: Curve) -> Rise | None:
                 continue
             noise = deviation * math.sqrt(MEDIAN / (length * kept) + 1 / number)
             ratio = (later - mean) / noise if noise > 0 else math.inf
-            p = float(stats.t.sf(ratio, number - 1)) if number > 2 else 1.0
-            if p < least:
-                least, found = p, (at, length)
+            log_p = float(stats.t.logsf(ratio, number - 1)) if number > 2 else 0.0
+            if log_p < least:
+                least, found = log_p, (at, length)
     if found is None:
         return None
     at, length = found
