@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from jaxmkl.evaluate.rows import figure
 from jaxmkl.evaluate.scores import Curve
@@ -50,10 +50,13 @@ def quarters(curve: Curve) -> np.ndarray | None:
 
 
 def difference(before: np.ndarray, after: np.ndarray) -> tuple[float, float]:
-    """The mean of ``before`` minus that of ``after``, and the half width of its interval."""
-    found = stats.ttest_ind(before, after, equal_var=False).confidence_interval(2 * SURE - 1)
-    mean = float(before.mean() - after.mean())
-    return mean, float(found.high - mean) if np.ptp((before, after)) > 0 else 0.0
+    """The mean of ``before`` (n,) minus that of ``after`` (n,), and half of its interval."""
+    parts = [of.var(ddof=1) / len(of) for of in (before, after)]
+    total, mean = sum(parts), float(before.mean() - after.mean())
+    if total == 0:
+        return mean, 0.0
+    degrees = total**2 / sum(part**2 / (len(before) - 1) for part in parts)  # Welch's
+    return mean, float(special.stdtrit(degrees, SURE) * math.sqrt(total))
 
 
 def rows_that_help(curve: Curve, blind: Curve, metric: str) -> Advice | None:
@@ -108,7 +111,7 @@ def rise_of(curve: Curve) -> Rise | None:
         return None
     logs, W = np.log(means + means.mean() / 4), len(means)
     places, lengths = range(4 * FEWEST, W), [FEWEST * 2**i for i in range(7)]
-    least, found = math.log((1 - SURE) / max(1, len(places) * len(lengths))), None
+    least, found = ((1 - SURE) / max(1, len(places) * len(lengths)), 0.0), None
     for at in places:
         usual = logs[at // 2 : at]
         mean, deviation, kept = usual.mean(), usual.std(ddof=1), _independent(usual)
@@ -119,9 +122,9 @@ def rise_of(curve: Curve) -> Rise | None:
                 continue
             noise = deviation * math.sqrt(MEDIAN / (length * kept) + 1 / number)
             ratio = (later - mean) / noise if noise > 0 else math.inf
-            log_p = float(stats.t.logsf(ratio, number - 1)) if number > 2 else 0.0
-            if log_p < least:
-                least, found = log_p, (at, length)
+            p = float(special.stdtr(number - 1, -ratio)) if number > 2 else 1.0
+            if (p, -ratio) < least:
+                least, found = (p, -ratio), (at, length)
     if found is None:
         return None
     at, length = found
@@ -160,7 +163,7 @@ def as_good(curve: Curve, best: Curve) -> bool:
     if both[0] is None or both[1] is None:
         return False
     excess, error = (both[0] - both[1]).ravel(), both[1].mean()
-    limit = stats.t.ppf(SURE, len(excess) - 1) * excess.std(ddof=1) / math.sqrt(len(excess))
+    limit = special.stdtrit(len(excess) - 1, SURE) * excess.std(ddof=1) / math.sqrt(len(excess))
     return bool(excess.mean() + limit <= EQUAL * error)
 
 
@@ -237,14 +240,14 @@ def _limit(losses: np.ndarray, num_classes: int) -> float:
     """The upper limit of a mean loss: of a share of mistakes the exact one."""
     n, total = len(losses), float(losses.sum())
     if num_classes:
-        return float(stats.beta.ppf(SURE, total + 1, n - total)) if total < n else 1.0
-    return total / n + float(stats.t.ppf(SURE, n - 1) * losses.std(ddof=1) / math.sqrt(n))
+        return float(special.betaincinv(total + 1, n - total, SURE)) if total < n else 1.0
+    return total / n + float(special.stdtrit(n - 1, SURE) * losses.std(ddof=1) / math.sqrt(n))
 
 
 def _lowest(values: np.ndarray) -> float:
     """The lower limit of a mean."""
     n = len(values)
-    return float(values.mean() - stats.t.ppf(SURE, n - 1) * values.std(ddof=1) / math.sqrt(n))
+    return float(values.mean() - special.stdtrit(n - 1, SURE) * values.std(ddof=1) / math.sqrt(n))
 
 
 def idle(

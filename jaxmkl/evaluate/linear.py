@@ -7,14 +7,17 @@ import numpy as np
 from jaxmkl.evaluate.baselines import Seen
 
 MOST_INPUTS = 100  # with more, which would slow a run, there is no such baseline
+BLOCK = 16  # rows whose labels are learned together
+SINGLE = 64  # rows before which each is learned by itself
 FAR = 10.0  # standard deviations from the mean at which inputs are clipped
 
 
 class Linear(NamedTuple):
     """Ridge regression on standardised inputs, of numbers or of indicators of K classes.
 
-    Each row is predicted by the solution for all labels known before it (recursive least squares,
-    penalty 1 and none on the intercept), its inputs standardised by the moments up to it.
+    Each row is predicted by the solution for the labels known before it (recursive least squares,
+    penalty 1 and none on the intercept), its inputs standardised by the moments up to it. After
+    the first 64 rows, labels are learned whenever the number of rows is a multiple of 16.
 
     >>> X = np.arange(6.0)[:, None]
     >>> _, said = Linear.begin(1, 0, 0, Seen.nothing(0)).after(X, 3 * X[:, 0])
@@ -32,8 +35,8 @@ class Linear(NamedTuple):
     weights: np.ndarray
     """(D + 1, max(K, 1)), for labels that count from the first one."""
     waiting: np.ndarray
-    """The inputs, then the labels, of the N rows that are not known yet (N, D + 1 + max(K, 1));
-    labels are NaN where there are none."""
+    """The inputs, then the labels, of the last N + 16 rows (N + 16, D + 1 + max(K, 1)), those of N
+    rows not known yet among them; labels are NaN where there are none."""
 
     @classmethod
     def begin(cls, num_inputs: int, num_classes: int, delay: int, seen: Seen) -> Self:
@@ -45,11 +48,11 @@ class Linear(NamedTuple):
         if number:
             mean = seen.total / number - seen.start
             weights[-1] = counts / number if num_classes else mean
-        late = np.hstack([np.zeros((delay, D + 1)), np.full((delay, K), np.nan)])
+        late = np.full((delay + BLOCK, D + 1 + K), np.nan)
         return cls(num_classes, 0, np.zeros((2, D)), covariance, weights, late)
 
     def after(self, X: np.ndarray, y: np.ndarray) -> tuple[Self, np.ndarray]:
-        """Predict rows (n, D), then learn their labels (n,), one after the other.
+        """Predict rows (n, D), each before its label (n,) is learned.
 
         Args:
           X: the inputs, finite.
@@ -58,25 +61,25 @@ class Linear(NamedTuple):
         Returns:
           The state and the predictions (n,), numbers minus the first label or classes.
         """
-        labels, width = y[:, None], len(self.weights)
+        labels, rows = y[:, None], self.rows
         if self.num_classes:
             labels = np.where(np.isnan(labels), np.nan, labels == np.arange(self.num_classes))
         sums, Z = self._standardised(X.astype(np.float64))
-        rows = np.concatenate([self.waiting, np.hstack([Z, labels])])
-        due = rows[: len(Z)]  # the row that becomes known after each one
-        is_known = ~np.isnan(due[:, -1])
-        P, weights, said = self.covariance.copy(), self.weights.copy(), np.empty_like(labels)
-        for i, (z, known) in enumerate(zip(Z, is_known.tolist(), strict=True)):
-            said[i] = z @ weights
-            if known:
-                z, label = due[i, :width], due[i, width:]
-                Pz = P @ z
-                gain = Pz / (1.0 + z @ Pz)
-                P -= Pz[:, None] * gain
-                weights += gain[:, None] * (label - z @ weights)
-        after = self._replace(rows=self.rows + len(Z), sums=sums, covariance=P, weights=weights)
+        kept = np.concatenate([self.waiting, np.hstack([Z, labels])])
+        P, weights, said = self.covariance, self.weights, np.empty_like(labels)
+        after = np.arange(rows + 1, rows + len(Z) + 1)
+        ends = after[(after <= SINGLE) | (after % BLOCK == 0)].tolist()
+        at, learned = 0, rows if rows <= SINGLE else rows // BLOCK * BLOCK
+        for end in ends:
+            said[at : end - rows] = Z[at : end - rows] @ weights
+            # the labels that became known since the last time; BLOCK rows lie before those waiting
+            P, weights = _learned(P, weights, kept[learned - rows + BLOCK : end - rows + BLOCK])
+            at, learned = end - rows, end
+        said[at:] = Z[at:] @ weights
         found = said.argmax(axis=1).astype(float) if self.num_classes else said[:, 0]
-        return after._replace(waiting=rows[len(Z) :]), found
+        waiting = kept[len(Z) :]
+        return self._replace(rows=rows + len(Z), sums=sums, covariance=P, weights=weights,
+                             waiting=waiting), found  # fmt: skip
 
     def _standardised(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The sums after these rows, and the rows standardised, with a one behind (n, D + 1)."""
@@ -90,3 +93,16 @@ class Linear(NamedTuple):
         Z = np.where(varies, (X - means) / np.sqrt(np.where(varies, variances, 1.0)), 0.0)
         Z = np.hstack([np.clip(Z, -FAR, FAR), np.ones((len(X), 1))])
         return sums[-1] if len(X) else self.sums, Z
+
+
+def _learned(
+    P: np.ndarray, weights: np.ndarray, rows: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The covariance and the weights after these rows, as of ``Linear.waiting``."""
+    rows = rows[~np.isnan(rows[:, -1])]
+    if not len(rows):
+        return P, weights
+    Z, labels = np.hsplit(rows, [len(P)])
+    PZ = P @ Z.T
+    gains = np.linalg.solve(Z @ PZ + np.eye(len(Z)), PZ.T)
+    return P - PZ @ gains, weights + gains.T @ (labels - Z @ weights)

@@ -22,7 +22,8 @@ def by_ridge(X, y, K, delay, before):
     target = np.array(before.counts) / sum(before.counts) if K and any(before.counts) else 0.0
     said = []
     for i in range(n):
-        known = [j for j in range(max(0, i - delay)) if not np.isnan(y[j])]
+        last = i if i <= 64 else i // 16 * 16
+        known = [j for j in range(max(0, last - delay)) if not np.isnan(y[j])]
         A = np.vstack([np.eye(D + 1)[:-1], own, Z[known]])
         first = np.zeros((D, Y.shape[1]))
         b = np.vstack([first, own[-1] * target * np.ones(Y.shape[1]), Y[known]])
@@ -50,7 +51,7 @@ def test_it_is_ridge_regression_in_whatever_chunks(K, delay):
         each.append((np.concatenate(said), *state))
         np.testing.assert_allclose(each[-1][0], wanted, atol=1e-5)
     for one, other in zip(*each, strict=True):
-        np.testing.assert_array_equal(one, other)
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
 
 
 def test_rows_are_kept_at_even_distances_in_whatever_chunks():
