@@ -128,8 +128,12 @@ def rise_of(curve: Curve) -> Rise | None:
     if found is None:
         return None
     at, length = found
-    before, after = means[at // 2 : at].mean(), means[at : at + length].mean()
-    return Rise(int(starts[at]) + 1, float(before), float(after), length * curve.size)
+    usual, later = logs[at // 2 : at], logs[at : at + length]
+    # it begins where the error is nearer to what it is then
+    first = at + int(np.argmax(later > (usual.mean() + np.median(later)) / 2))
+    before, after = means[at // 2 : at].mean(), means[first : at + length].mean()
+    rows = (at + length - first) * curve.size
+    return Rise(int(starts[first]) + 1, float(before), float(after), rows)
 
 
 def _independent(values: np.ndarray) -> float:
