@@ -151,13 +151,13 @@ def drift(curve: Curve, metric: str) -> Advice | None:
         return None
     both = quarters(curve)
     last = rise.after if both is None else float(both[1].mean())
-    text = f"Something changed at about row {rise.row:,}: the {metric} rose from "
-    text += f"{figure(rise.before)} to {figure(rise.after)} over the next {rise.rows:,} rows"
+    text = f"At about row {rise.row:,} the {metric} rose from {figure(rise.before)} to "
+    text += f"{figure(rise.after)} over the next {rise.rows:,} rows"
     if last < (rise.before + rise.after) / 2:
-        text += f"; it was learned, and is {figure(last)} over the last quarter of the rows."
+        text += f", but is {figure(last)} over the last quarter of the rows."
     else:
-        text += f", and is {figure(last)} over the last quarter; see what was recorded otherwise "
-        text += f"from there on, or begin there (--skip {rise.row - 1})."
+        text += f", and is {figure(last)} over the last quarter: if what is recorded changed "
+        text += f"there, begin there (--skip {rise.row - 1})."
     return Advice("drift", text, {**rise._asdict(), "last": last})
 
 
