@@ -81,18 +81,22 @@ class Kept:
         """
         if self._found is None:
             return
-        header, tree, states, latest = self._found
+        header, tree, states, latest, figures = self._found
         runners = evaluation.everyone
         if len(states) != len(runners):
             text = f"{len(states)} learners and seeds, and the run has {len(runners)}"
             raise ValueError(f"--checkpoint: {self.path} holds {text}")
         try:
-            evaluation.now, achieved = tree_of(tree, _tree(evaluation))
+            watched, shares = None, [None] * len(runners)
+            if figures is not None:
+                watched, shares = tree_of(figures, _figures(evaluation))
+            now, achieved = tree_of(tree, _tree(evaluation))
+            evaluation.now = now._replace(watched=watched)
         except ValueError as error:
             raise ValueError(f"--checkpoint: {self.path}: {error}") from None
-        for runner, state, now in zip(runners, states, achieved, strict=True):
+        for runner, state, now, of in zip(runners, states, achieved, shares, strict=True):
             found = read_saved(io.BytesIO(state), str(self.path), runner.learner)[1]
-            runner.now = now._replace(state=found)
+            runner.now = now._replace(state=found, shares=of)
         evaluation.warned |= dict.fromkeys(header["warned"])
         evaluation.bad = tuple(BadRow(*row) for row in header["bad"])
         evaluation.latest = evaluation.latest if latest is None else latest
@@ -124,13 +128,20 @@ class Kept:
 
 def _tree(evaluation: Evaluation) -> tuple:
     """The progress of a run as numbers and arrays, without the states of the learners."""
-    return evaluation.now, [runner.now._replace(state=None) for runner in evaluation.everyone]
+    runners = [one.now._replace(state=None, shares=None) for one in evaluation.everyone]
+    return evaluation.now._replace(watched=None), runners
+
+
+def _figures(evaluation: Evaluation) -> tuple:
+    """The figures of a run that older checkpoints lack, apart from its progress."""
+    return evaluation.now.watched, [runner.now.shares for runner in evaluation.everyone]
 
 
 def _write(path: str, header: Mapping[str, object], evaluation: Evaluation) -> None:
     """Write a zip archive of the header as JSON, the progress and a checkpoint of each runner."""
     members: dict[str, Any] = {"play.npz": arrays_of(_tree(evaluation))}
     members["latest.npz"] = {"rows": evaluation.latest}
+    members["figures.npz"] = arrays_of(_figures(evaluation))
     each = enumerate(evaluation.everyone)
     members |= {f"{i}.npz": arrays_to_save(one.learner, one.now.state) for i, one in each}
     with written_whole(path, keep=True) as file, zipfile.ZipFile(file, "w") as archive:
@@ -141,25 +152,34 @@ def _write(path: str, header: Mapping[str, object], evaluation: Evaluation) -> N
             archive.writestr(name, member.getvalue())
 
 
+Arrays = dict[str, np.ndarray]
+
+
 def _read(
     path: str,
-) -> tuple[dict[str, Any], dict[str, np.ndarray], list[bytes], np.ndarray | None]:
-    """Read the header, the progress, the checkpoints of the runners, and the last rows.
+) -> tuple[dict[str, Any], Arrays, list[bytes], np.ndarray | None, Arrays | None]:
+    """Read the header, progress, checkpoints of the runners, last rows and further figures.
 
-    The last rows are None in a checkpoint that was written before they were kept.
+    The last two are None in a checkpoint that was written before they were kept.
     """
+
+    def arrays(name: str) -> Arrays:
+        found = Archive(io.BytesIO(archive.content(name)))
+        return {key: found.read(key) for key in found.keys}
+
     with open(path, "rb") as file, damage(f"--checkpoint: {path} is not a readable checkpoint"):
         archive = Archive(file)
         header = json.loads(archive.content("run.json"))
-        known, states, tree, latest = header["format"], [], {}, None
+        known, states, tree, latest, figures = header["format"], [], {}, None, None
         if known == FORMAT:
-            progress = Archive(io.BytesIO(archive.content("play.npz")))
-            tree = {key: progress.read(key) for key in progress.keys}
+            tree = arrays("play.npz")
             states = [archive.content(f"{i}.npz") for i in range(header["players"])]
             if "latest.npz" in archive.keys:
-                latest = Archive(io.BytesIO(archive.content("latest.npz"))).read("rows")
+                latest = arrays("latest.npz")["rows"]
+            if "figures.npz" in archive.keys:
+                figures = arrays("figures.npz")
     if known != FORMAT:
         text = f"{path} has the format {known!r}, written by jaxmkl {header.get('jaxmkl')}"
         here = f"this is {__version__}, which reads {FORMAT!r}"
         raise ValueError(f"--checkpoint: {text}; {here}")
-    return header, tree, states, latest
+    return header, tree, states, latest, figures

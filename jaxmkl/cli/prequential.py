@@ -1,5 +1,6 @@
 """Prequential evaluation of learners on one table: each row is predicted before it is learned."""
 
+import itertools
 import math
 import time
 import warnings
@@ -20,11 +21,14 @@ from jaxmkl.evaluate import (
     Curve,
     Densities,
     Score,
+    Spaced,
+    Watched,
     classes_of,
     density_scores,
     first_of,
     predicts_densities,
     predicts_log_odds,
+    shares,
 )
 from jaxmkl.streaming import Stream
 from jaxmkl.tables import Chunk, Columns, Fills, Pipeline, Readable, Seen, readable
@@ -45,6 +49,7 @@ class Achieved(NamedTuple):
     num_labels: int = 0
     seconds: float = 0.0
     densities: Densities | None = None  #: of numbers, if it predicts any
+    shares: Spaced | None = None  #: before some rows, the weights of what carries a prediction
 
 
 class Written(NamedTuple):
@@ -71,6 +76,11 @@ class Runner:
             certainty=Certainty.begin() if predicts_log_odds(learner) else None,
             densities=Densities.begin() if predicts_densities(learner) else None,
         )
+        #: the names of the weights that are kept
+        self.carried = tuple(shares(self.learner, self.now.state)) if compiles else ()
+        if self.carried:
+            kept = Spaced.begin(SNAPSHOTS, len(self.carried), ALIGNED)
+            self.now = self.now._replace(shares=kept)
         self._delay, self._compiles = delay, compiles
         self._stream = Stream(self.learner, gaps=True)
 
@@ -84,7 +94,7 @@ class Runner:
             self._stream.push(now.state, X, y)
             self._compiles = False
         began = time.perf_counter()
-        state, outputs = self._stream.push(now.state, X, y)
+        state, outputs, kept = self._push(X, y)
         prediction, queried = np.asarray(outputs.prediction), np.asarray(outputs.queried)
         seconds, asked = time.perf_counter() - began, queried & ~np.isnan(y)
         then = now._replace(
@@ -93,8 +103,24 @@ class Runner:
             known_from=min(now.known_from, first_of(asked, now.labels.rows) + self._delay + 1),
             num_labels=now.num_labels + int(asked.sum()),
             seconds=now.seconds + seconds,
+            shares=kept,
         )
         return then, prediction, jax.tree.map(np.asarray, outputs.distribution)
+
+    def _push(self, X: np.ndarray, y: np.ndarray) -> tuple[PyTree, Any, Spaced | None]:
+        """Run rows, in pieces that end where weights are kept: the ends of blocks."""
+        state, kept = self.now.state, self.now.shares
+        if kept is None:
+            return *self._stream.push(state, X, y), None
+        values, parts = list[list[float]](), list[Any]()
+        places = kept.wanted(len(y)).tolist()
+        for begin, end in itertools.pairwise([*{0: None} | dict.fromkeys(places), len(y)]):
+            if begin in places:
+                values.append([*shares(self.learner, state).values()])
+            state, outputs = self._stream.push(state, X[begin:end], y[begin:end])
+            parts.append(outputs)
+        outputs = jax.tree.map(lambda *each: np.concatenate(each), *parts)
+        return state, outputs, kept.after(len(y), np.reshape(values, (-1, len(self.carried))))
 
     def settled(self) -> tuple[Learner, PyTree]:
         """The learner and its state after the labels that are due have arrived."""
@@ -104,6 +130,8 @@ class Runner:
 
 LATEST = 64  # rows that are kept, to see there how predictions change with inputs
 ALIGNED = 256  # rows: a multiple of those of a block, so that a run continues bit for bit
+LINEAR = "linear so far"  # the name of the baseline that reads inputs
+SNAPSHOTS = 64  # rows, at most, before which the weights of what carries a prediction are kept
 
 
 class BadRow(NamedTuple):
@@ -148,6 +176,15 @@ class Progress(NamedTuple):
     seconds: float = 0.0  #: those of all parts, if it was stopped and resumed; the run counts them
     num_bad: int = 0  #: rows that were skipped; ``num_rows`` does not count them
     fingerprint: Fingerprint = Fingerprint()  #: of both, if it is kept
+    watched: Watched | None = None  #: of the learners' first seeds
+
+    @property
+    def of_baselines(self) -> dict[str, Score]:
+        """The score of each baseline, by its name."""
+        found = dict(zip(self.baselines.names, self.scores, strict=True))
+        if self.watched is not None and self.watched.linear is not None:
+            found[LINEAR] = self.watched.score
+        return found
 
     @property
     def passed(self) -> int:
@@ -215,7 +252,10 @@ class Evaluation:
         fills, unseen = columns.init() if pipeline is None else pipeline.fills, len(columns.kinds)
         #: inputs of the last rows (n, D), LATEST at most
         self.latest = np.zeros((0, len(columns.features)), np.float32)
-        self.now = Progress(fills, np.zeros(unseen, int), baselines, (score, score))
+        watched = Watched.begin(len(columns.features), K, len(candidates), delay, seen)
+        self.now = Progress(
+            fills, np.zeros(unseen, int), baselines, (score, score), watched=watched
+        )
 
     def evaluate(self, chunk: Chunk) -> Outcome:
         """Evaluate a chunk; nothing changes here before :meth:`take` accepts the outcome.
@@ -232,7 +272,7 @@ class Evaluation:
                     for row, reason in found.reasons.items() if row < found.passed)  # fmt: skip
         if found.refusal and not self.now.num_rows + len(y):
             raise ValueError(found.refusal)
-        now, target = self.now, cast(Any, self.columns.target)
+        now, target, K = self.now, cast(Any, self.columns.target), len(self.columns.classes)
         given = (y - now.baselines.starting(y)).astype(np.float32)
         runs = {name: [self._run(name, runner, X, given) for runner in each]
                   for name, each in self.runners.items()}  # fmt: skip
@@ -245,6 +285,11 @@ class Evaluation:
                   for name, each in runs.items()}  # fmt: skip
         first, last = (score.after(values, judged) for score, values in
                        zip(now.scores, by_baselines, strict=True))  # fmt: skip
+        said = {name: each[0][1] for name, each in scored.items()}
+        watched = now.watched
+        if watched is not None:
+            each = [one.prediction for one in said.values()]
+            watched = watched.after(X, labels, judged, each, 0.0 if K else baselines.start)
         then = Progress(
             fills,
             now.unseen + self.columns.unseen(found.chunk, X),
@@ -257,8 +302,8 @@ class Evaluation:
             now.fingerprint.after(chunk.frame[: found.passed])
             if self._keeps_fingerprint
             else now.fingerprint,
+            watched,
         )
-        said = {name: each[0][1] for name, each in scored.items()}
         progress = [one for each in scored.values() for one, _ in each]
         latest = np.concatenate([self.latest, X])[-LATEST:]
         return Outcome(then, progress, said, labels, latest, found.chunk, bad, found.refusal)

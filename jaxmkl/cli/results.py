@@ -6,41 +6,38 @@ import json
 import math
 import platform
 from argparse import Namespace
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import softmax
 
-from jaxmkl import Learner, abilities
-from jaxmkl._types import PyTree
 from jaxmkl._version import __version__
 from jaxmkl.cli import options
-from jaxmkl.cli.prequential import LATEST, BadRow, Evaluation, Runner
+from jaxmkl.cli.effects import effects_of, idle_columns, predictor, single_numbers, words_of
+from jaxmkl.cli.prequential import BadRow, Evaluation, Runner
 from jaxmkl.evaluate import (
     Candidate,
     Effect,
     Row,
+    Score,
+    WordEffect,
+    advice,
     by_column,
-    effect,
     held_bytes,
     importances,
     kernel_weights,
     lines,
     plain,
-    predicts_log_odds,
     rows,
     state_bytes,
 )
-from jaxmkl.evaluate.effects import POINTS
-from jaxmkl.tables import Columns, SkippedRows
+from jaxmkl.evaluate.advice import Advice
+from jaxmkl.tables import SkippedRows
 
 SORTED = 0.9  # a table looks sorted if the kappa of the last label is above this
 WORSE = 1.02  # a learner is called worse if its error is more than this many times the baseline's
 JUDGED = 100  # rows that must have been judged before it is called so
-EFFECTS = 6  # columns whose effect is told
-TRIED = 16  # columns that are tried to find them, if a learner has no importances
 
 
 class Learned(NamedTuple):
@@ -70,6 +67,15 @@ class Learned(NamedTuple):
     effects: Mapping[str, Effect] = {}
     #: judged rows of class i that were taken for class j (K, K), of the first seed; () of numbers
     confusion: tuple[tuple[float, ...], ...] = ()
+    #: of columns of texts, by name, the words that change ``effects``' numbers most
+    words: Mapping[str, Mapping[str, WordEffect]] = {}
+    #: of numbers, of rows spread over the run: ``row``, ``label`` and ``prediction``
+    said: Mapping[str, tuple[float, ...]] = {}
+    #: of numbers, over the windows of ``Results.curves``: the ``mean`` of labels minus predictions
+    #: and their ``deviation`` from it
+    residuals: Mapping[str, tuple[float, ...]] = {}
+    #: weights of a mixture's memories and of a stack's parts before each ``row``, by their names
+    shares: Mapping[str, tuple[float, ...]] = {}
 
 
 class Curves(NamedTuple):
@@ -112,6 +118,8 @@ class Results:
     settings: Mapping[str, object]  #: of the command, by option
     seconds: float  #: from the beginning to the end, compilation and reading included
     peak_bytes: int  #: the largest memory of the process
+    #: what to do next, in the order of worth; () if nothing is certain
+    advice: tuple[Advice, ...] = ()
     is_interrupted: bool = False  #: whether it was stopped before the table's end
     ended_by: str = ""  #: the sentence on what stopped it, if that was no interrupt
     #: rows that were skipped: the ``number`` of each, and the ``reason`` why it cannot be read
@@ -151,9 +159,12 @@ class Results:
             of_line |= {"parameters": some.parameters, "seeds": some.seeds}
             learned = self.learners.get(name, Learned())._asdict()
             learned["effects"] = {of: one._asdict() for of, one in learned["effects"].items()}
+            learned["words"] = {of: {word: one._asdict() for word, one in each.items()}
+                                for of, each in learned["words"].items()}  # fmt: skip
             table.append(of_line | learned)
         content = {**vars(self), "table": table, "curves": self.curves._asdict()}
         content["rows"] = [row._asdict() for row in self.rows]
+        content["advice"] = [one._asdict() for one in self.advice]
         del content["learners"]
         return json.dumps(plain(content), indent=1, allow_nan=False) + "\n"
 
@@ -184,6 +195,8 @@ def results_of(
                      "learners that follow the last label look better than they are")  # fmt: skip
     notes += _of_worse(made, evaluation) + of_bad_rows(evaluation.bad)
     notes += columns.losses(now.unseen)
+    learned = {name: _learned(place, runners, evaluation, is_written)
+               for place, (name, runners) in enumerate(evaluation.runners.items())}  # fmt: skip
     return Results(
         command=given.line,
         rows=_rows(Path(given.file).name, made, evaluation),
@@ -195,12 +208,10 @@ def results_of(
         num_unlabelled=now.num_unlabelled,
         judged_from=None if evaluation.judged_from == np.inf else 1 + int(evaluation.judged_from),
         num_inputs=len(columns.features),
-        learners={
-            one.name: _learned(evaluation.runners[one.name], evaluation, is_written)
-            for one in made
-        },
+        learners=learned,
         curves=_curves(evaluation),
         columns=columns.notes,
+        advice=_advice(learned, evaluation, is_written),
         notes=(*notes, *evaluation.warned),
         bad_rows=tuple(row._asdict() for row in evaluation.bad),
         settings=options.plain(given, options.OF_THE_LINE),
@@ -222,7 +233,7 @@ def _rows(dataset: str, made: Sequence[Candidate], evaluation: Evaluation) -> tu
             parameters=one.parameters,
             seconds_per_run=_seconds(runners),
         )
-    for name, score in zip(now.baselines.names, now.scores, strict=True):
+    for name, score in now.of_baselines.items():
         measured = {metric: [value] for metric, value in score.metrics(*now.scores).items()}
         found += rows(("own", dataset, name), measured)
     return tuple(found)
@@ -244,11 +255,19 @@ def _seconds(runners: Sequence[Runner]) -> float:
     return sum(runner.now.seconds for runner in runners) / len(runners)
 
 
-def _learned(runners: Sequence[Runner], evaluation: Evaluation, is_written: bool) -> Learned:
+def _learned(
+    place: int, runners: Sequence[Runner], evaluation: Evaluation, is_written: bool
+) -> Learned:
     """The cost of a learner over its seeds, and what the first of them learned."""
     learner, first, columns = runners[0].learner, runners[0].now, evaluation.columns
     shares = importances(learner, first.state, columns.features)
     by_name = by_column(shares, {kind.name: kind.features for kind in columns.kinds})
+    effects = words = {}
+    if is_written:
+        settled, state = runners[0].settled()
+        values = predictor(settled, state)
+        effects = effects_of(settled, values, evaluation, by_name)
+        words = words_of(settled, values, evaluation)
     return Learned(
         microseconds=1e6 * _seconds(runners) / evaluation.now.num_rows,
         state_bytes=state_bytes(first.state),
@@ -257,54 +276,69 @@ def _learned(runners: Sequence[Runner], evaluation: Evaluation, is_written: bool
         calibration={} if first.certainty is None else first.certainty.calibration(),
         density={} if first.densities is None else first.densities.calibration(),
         column_importances=by_name,
-        effects=_effects(*runners[0].settled(), evaluation, by_name) if is_written else {},
+        effects=effects,
         confusion=tuple(map(tuple, first.score.confusion.tolist())),
+        words=words,
+        shares=_shares(runners[0]),
+        **_residuals(place, first.score, evaluation),
     )
 
 
-def _effects(
-    learner: Learner, state: PyTree, evaluation: Evaluation, shares: Mapping[str, float]
-) -> dict[str, Effect]:
-    """The effects of the columns that matter most, over the last rows; texts have none.
-
-    Their number is bounded, and so is the work: 16 columns, 8 values and 64 rows at most.
-    """
-    columns, X = evaluation.columns, evaluation.latest
-    if not len(X):
+def _shares(runner: Runner) -> dict[str, tuple[float, ...]]:
+    """The weights of what carries the predictions of a learner, before some rows."""
+    kept = runner.now.shares
+    if kept is None:
         return {}
-    state = abilities.out_of_order(learner, state)  # the last labels do not matter
-
-    def values(X: np.ndarray) -> np.ndarray:
-        padded = np.resize(X, (POINTS * LATEST, X.shape[1]))  # one program for all columns
-        return np.asarray(learner.predict_many(state, padded).value, np.float64)[: len(X)]
-
-    number = _number_of(learner, columns, values(X), evaluation.now.baselines.start)
-    found, first, texts = dict[str, Effect](), 0, {begin for begin, _ in columns.of_words}
-    tried = [*(shares or columns.names)][: EFFECTS if shares else TRIED]
-    for kind in columns.kinds:
-        if kind.name in tried and first not in texts:
-            names = kind.features
-            is_category = all(name.startswith(f"{kind.name}=") for name in names)
-            one = effect(lambda X: number(values(X)), X, first, names, is_category=is_category)
-            if one is not None:
-                start = 0.0 if is_category else float(columns.starts[first])
-                found[kind.name] = one._replace(at=tuple(start + at for at in one.at))
-        first += len(kind.features)
-    of = shares or {name: one.range for name, one in found.items()}
-    return {name: found[name] for name in sorted(found, key=lambda name: -of[name])[:EFFECTS]}
+    columns = zip(("row", *runner.carried), (1 + kept.numbers, *kept.found.T), strict=True)
+    return {name: tuple(values.tolist()) for name, values in columns}
 
 
-def _number_of(
-    learner: Learner, columns: Columns, values: np.ndarray, start: float
-) -> Callable[[np.ndarray], np.ndarray]:
-    """The function that makes numbers (n,) of predictions, given some: see ``Learned.effects``."""
-    if not columns.classes:
-        return lambda f: start + f
-    if values.ndim == 1:
-        sure = predicts_log_odds(learner)
-        return lambda f: np.exp(-np.logaddexp(0.0, -f)) if sure else f
-    place = int(np.argmax(np.bincount(values.argmax(axis=1))))
-    return lambda f: softmax(f, axis=1)[:, place]
+def _residuals(place: int, score: Score, evaluation: Evaluation) -> dict[str, Any]:
+    """The predictions of some rows beside their labels, and the residuals of all by windows."""
+    watched, number = evaluation.now.watched, len(evaluation.runners)
+    if watched is None or evaluation.columns.classes:
+        return {}
+    rows = watched.rows.numbers[~np.isnan(watched.rows.found[:, -1 - number])]
+    _, labels, said = watched.judged(number)
+    columns = {"row": 1 + rows, "label": labels, "prediction": said[place]}
+    means = watched.residuals[place].means
+    deviations = np.sqrt(np.maximum(score.curve.means - np.square(means), 0.0))
+    windows = {"mean": tuple(means.tolist()), "deviation": tuple(deviations.tolist())}
+    return {"said": {name: tuple(values.tolist()) for name, values in columns.items()},
+            "residuals": windows}  # fmt: skip
+
+
+def _advice(
+    learned: Mapping[str, Learned], evaluation: Evaluation, is_written: bool
+) -> tuple[Advice, ...]:
+    """What to do next, by the learner that errs least; what takes predictions if they are made."""
+    now, K, runners = evaluation.now, len(evaluation.columns.classes), evaluation.runners
+    metric = "share of mistakes" if K else "mean squared error"
+    errors = {name: float(np.mean([one.now.score.error for one in each]))
+              for name, each in runners.items()}  # fmt: skip
+    best = min(errors, key=lambda name: np.nan_to_num(errors[name], nan=np.inf))
+    runner, curves = (
+        runners[best][0],
+        {name: of[0].now.score.curve for name, of in runners.items()},
+    )
+    found = [drift := advice.drift(curves[best], metric)]
+    if now.watched is not None:
+        X, y, said = now.watched.judged(len(errors))
+        by_best, blind = said[[*errors].index(best)], min(score.error for score in now.scores)
+        found.insert(0, advice.leaks(single_numbers(evaluation, X), y, by_best, K, blind))
+    if drift is None or drift.figures["row"] < now.num_rows / 2:
+        found.append(advice.rows_that_help(curves[best], now.scores[0].curve, metric))
+    if is_written:
+        learner, state = runner.settled()
+        shares = learned[best].column_importances
+        idle = idle_columns(learner, predictor(learner, state), evaluation, shares)
+        found.append(advice.of_idle(idle, best))
+    as_good = [name for name, curve in curves.items()
+               if name != best and advice.as_good(curve, curves[best])]  # fmt: skip
+    labels = {name: each[0].now.num_labels for name, each in runners.items()}
+    seconds = {name: _seconds(each) for name, each in runners.items()}
+    found += advice.cheaper(best, as_good, labels, seconds)
+    return tuple(one for one in found if one is not None)
 
 
 def _curves(evaluation: Evaluation) -> Curves:
@@ -312,7 +346,7 @@ def _curves(evaluation: Evaluation) -> Curves:
     now, firsts = evaluation.now, {name: each[0].now for name, each in evaluation.runners.items()}
     size, windows = now.scores[0].curve.size, len(now.scores[0].curve.means)
     scores = {name: one.score for name, one in firsts.items()}
-    scores |= zip(now.baselines.names, now.scores, strict=True)
+    scores |= now.of_baselines
     return Curves(
         window=size,
         rows=tuple(min((i + 1) * size, now.num_rows) for i in range(windows)),

@@ -137,6 +137,8 @@ def table(results: Results, file: TextIO | None = None) -> None:
         most = [f"{one} {share:.2f}" for one, share in shares]
         if most:
             say(f"columns that matter most to {name}: {', '.join(most)}")
+    for advice in results.advice:
+        say(f"next: {advice.text}")
 
 
 def unjudged(results: Results) -> str:

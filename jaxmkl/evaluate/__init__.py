@@ -11,7 +11,7 @@ Nothing here reads a table or a command line.
 """
 
 from jaxmkl.distributions import COVERAGE, DensityScores, central_intervals, density_scores
-from jaxmkl.evaluate import markup
+from jaxmkl.evaluate import advice, markup
 from jaxmkl.evaluate.arguments import (
     UsageError,
     arguments_for,
@@ -34,7 +34,7 @@ from jaxmkl.evaluate.candidates import (
     shares,
 )
 from jaxmkl.evaluate.densities import Densities
-from jaxmkl.evaluate.effects import Effect, by_column, effect, recalls
+from jaxmkl.evaluate.effects import Effect, WordEffect, by_column, effect, recalls, words
 from jaxmkl.evaluate.memory import held_bytes, state_bytes
 from jaxmkl.evaluate.rows import (
     LOW_IS_BETTER,
@@ -52,6 +52,8 @@ from jaxmkl.evaluate.rows import (
     spread,
 )
 from jaxmkl.evaluate.scores import Certainty, Curve, Score, classes_of
+from jaxmkl.evaluate.spaced import Spaced
+from jaxmkl.evaluate.watched import Watched
 
 __all__ = [
     "COVERAGE",
@@ -67,7 +69,11 @@ __all__ = [
     "Row",
     "Score",
     "Seen",
+    "Spaced",
     "UsageError",
+    "Watched",
+    "WordEffect",
+    "advice",
     "arguments_for",
     "by_column",
     "candidate",
@@ -102,4 +108,5 @@ __all__ = [
     "size",
     "spread",
     "state_bytes",
+    "words",
 ]

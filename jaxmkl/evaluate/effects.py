@@ -7,6 +7,8 @@ import numpy as np
 
 POINTS = 8  # values of a column at which predictions are made, at most
 SPREAD = 0.1, 0.9  # quantiles of the curves of single rows
+WORDS = 10  # words that are told, at most
+PAIRS = 4096  # rows with a word left out that are predicted, at most
 
 
 class Effect(NamedTuple):
@@ -86,6 +88,47 @@ def effect(
         at = np.arange(len(values), dtype=float)
         said = tuple(names[one.argmax()] if one.any() else "other" for one in values)
     return Effect(tuple(at.tolist()), said, *(tuple(of.tolist()) for of in (mean, low, high)))
+
+
+class WordEffect(NamedTuple):
+    """How predictions change with a word of a text."""
+
+    change: float  #: the mean prediction of the rows that have it, minus that without it
+    rows: int  #: the number of these rows
+
+
+def words(
+    predict: Callable[[np.ndarray], np.ndarray], X: np.ndarray, first: int, names: Sequence[str]
+) -> dict[str, WordEffect]:
+    """Predict rows with one of their words left out, and find the words that matter most.
+
+    Args:
+      predict: maps rows (n, D) to numbers (n,).
+      X: rows (N, D), at least one; a word is where its input is not zero.
+      first: the place of the first word's input.
+      names: the words, whose inputs lie side by side.
+
+    Returns:
+      The words of at least two rows with the largest sums of changes, the largest first; the most
+      frequent ones are tried.
+
+    >>> X = np.array([[0.0, 1.0, 1.0], [0.0, 1.0, 1.0], [0.0, 0.0, 0.0]])
+    >>> words(lambda X: 3 * X[:, 1], X, 1, ["good", "the"])
+    {'good': WordEffect(change=3.0, rows=2), 'the': WordEffect(change=0.0, rows=2)}
+    """
+    cells = X[:, first : first + len(names)] != 0
+    counts = cells.sum(axis=0)
+    order = np.argsort(-counts, kind="stable")
+    tried = order[(np.cumsum(counts[order]) <= PAIRS) & (counts[order] > 1)]
+    places, rows = np.nonzero(cells.T[tried])
+    without = X[rows]
+    without[np.arange(len(rows)), first + tried[places]] = 0.0
+    if not len(rows):
+        return {}
+    changes = np.bincount(places, predict(X)[rows] - predict(without), len(tried))
+    most = np.argsort(-np.abs(changes), kind="stable")[:WORDS]
+    found = ((tried[i], float(changes[i])) for i in most)
+    return {names[at]: WordEffect(sum_ / int(counts[at]), int(counts[at])) for at, sum_ in found}
 
 
 def recalls(confusion: np.ndarray) -> np.ndarray:

@@ -120,14 +120,14 @@ def test_what_was_written_behind_the_checkpoint_is_written_again(
     assert lines.count("\n") == 2
 
 
-def test_a_checkpoint_without_the_last_rows_goes_on(flowers, tmp_path):
+def test_a_checkpoint_without_the_last_rows_and_figures_goes_on(flowers, tmp_path):
     kept = tmp_path / "kept"
     parts = command(flowers, tmp_path / "parts", "--checkpoint", str(kept))
     assert main(parts) == 0
     whole = outcome(tmp_path / "parts")[0]["table"][0]
     assert whole["effects"]
     with zipfile.ZipFile(io.BytesIO(kept.read_bytes())) as old, zipfile.ZipFile(kept, "w") as new:
-        for name in set(old.namelist()) - {"latest.npz"}:
+        for name in set(old.namelist()) - {"latest.npz", "figures.npz"}:
             new.writestr(name, old.read(name))
     assert main(parts) == 0
     assert outcome(tmp_path / "parts")[0]["table"][0] == whole | {"effects": {}}

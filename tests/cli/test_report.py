@@ -21,7 +21,8 @@ from matplotlib import image
 
 from experiments.__main__ import main as experiments
 from jaxmkl.cli import main
-from jaxmkl.cli.report import axis_of, by_part, coarser, page, parts_of
+from jaxmkl.cli.page import axis_of, by_part, coarser, parts_of
+from jaxmkl.cli.report import page
 from jaxmkl.cli.results import Curves, Learned, Results
 from jaxmkl.evaluate import Row
 from jaxmkl.evaluate.drawings import Panel, as_svg, drawing

@@ -35,5 +35,5 @@ def test_columns_that_matter_are_told_from_those_that_do_not(tmp_path):
         assert effects["kind"]["names"] == ["kind=x", "kind=z"]
     assert np.ptp(effects["kind"]["mean"]) == pytest.approx(3, rel=0.2)
     page = out[1].read_text("utf-8")
-    drawn = re.search("<section class=.small.*?</section>", page, re.DOTALL)
+    drawn = re.search("<h2>How columns change.*?</section>", page, re.DOTALL)
     assert drawn[0].count("<figure") == len(effects) == 3

@@ -1,0 +1,137 @@
+"""Sections of the page of a run on what learners learned: kernels, columns, words, classes."""
+
+import re
+from collections.abc import Iterable
+from xml.etree.ElementTree import Element
+
+import numpy as np
+
+from jaxmkl.cli.page import PERCENT, SMALL, first_seed, framed, ranked, section, table_of
+from jaxmkl.cli.results import Results
+from jaxmkl.evaluate import figure, markup, printable, recalls
+from jaxmkl.evaluate.drawings import Panel
+from jaxmkl.evaluate.markup import element
+
+CLASSES = 12  # classes that are named, at most
+SHOWN = 20  # inputs whose importance is drawn
+ONE_PARAMETER = re.compile(r"(\w+)\((\w+)=([^,]+)\)")
+
+
+def kernels(results: Results) -> list[Element]:
+    """The final kernel weights of the learners that have any."""
+    drawn = [_weights(name, dict(of.kernel_weights)) for name, of in results.learners.items()
+             if of.kernel_weights]  # fmt: skip
+    text = "Weights at the end: the larger, the more a kernel's predictions count."
+    return section("Kernels", text, drawn)
+
+
+def _weights(name: str, weights: dict[str, float]) -> Element:
+    """The kernel weights of a learner, by their parameter if they differ in a single one."""
+    matches = [ONE_PARAMETER.fullmatch(kernel) for kernel in weights]
+    families = {match.group(1, 2) if match else ("weight",) for match in matches}
+    title, labels = "kernel", list(weights)
+    if len(families) == 1 and all(matches):
+        title, labels = ", ".join(families.pop()), [match.group(3) for match in matches if match]
+    shown = zip(labels, weights.values(), strict=True)
+    folded = table_of("kernel", weights, {"weight": map(repr, weights.values())})
+    return ranked(name, f"{title}: weight", shown, f"weights of {name}", folded)
+
+
+def carriers(results: Results) -> list[Element]:
+    """The weights of what carries the predictions, over the rows."""
+    shown = list[Element]()
+    for name, learner in results.learners.items():
+        of = {one: 100 * np.array(each) for one, each in learner.shares.items() if one != "row"}
+        rows = np.array(learner.shares.get("row", ()))
+        if len(rows) < 2:
+            continue
+        panel = Panel("", "rows", "", {one: (rows, each) for one, each in of.items()}, high=103)
+        texts = {one: map(PERCENT, each) for one, each in of.items()}
+        table = table_of("row", map("{:,.0f}".format, rows), texts)
+        what = f"{name}: weights in %, before each row{first_seed(results)}"
+        shown.append(framed(panel, what, table, width=SMALL))
+    text = "A memory of 1 counts all errors so far alike, one of 0.99 about the last hundred: it "
+    text += "gains weight where things change. Regressions correct the models below them."
+    return section("What carries the prediction", text, shown, small=True)
+
+
+def words(results: Results) -> list[Element]:
+    """The words of texts with which predictions change most."""
+    tables = list[Element]()
+    for name, learner in results.learners.items():
+        for column, of in learner.words.items():
+            if of:
+                texts = {"rows": [f"{one.rows}" for one in of.values()]}
+                texts["change"] = [figure(one.change) for one in of.values()]
+                tables.append(element("h3", f"{name}: {column}"))
+                tables.append(markup.columns("word", of, texts))
+    text = "Rows spread over the run, predicted with a word and without it: the mean change "
+    text += f"{_unit(results)}. Words are in the order of the sum of the changes."
+    return section("Words that matter", text, tables)
+
+
+def _unit(results: Results) -> str:
+    if not results.classes:
+        return "of the prediction, in units of the target"
+    which = "second class" if len(results.classes) == 2 else "class predicted most often"
+    return f"of the prediction of the {which}"
+
+
+def importances(results: Results) -> list[Element]:
+    """The importance of each input to the learners that learn it."""
+    tables = []
+    for name, learner in results.learners.items():
+        shares, of_columns = learner.importances, learner.column_importances
+        if shares:
+            texts = {"importance": map("{:.3f}".format, shares.values())}
+            folded = table_of("input", shares, texts, f"{name}: {len(shares)} inputs")
+            most, what = [*of_columns.items()][:SHOWN], f"importance of the columns of {name}"
+            tables.append(ranked(name, "importance", most, what, folded))
+    text = "Shares of the learned metric, summed over the inputs that a column became: the "
+    text += "larger, the more it matters."
+    return section("Columns that matter", text, tables)
+
+
+def effects(results: Results) -> list[Element]:
+    """How the predictions of each learner change with the columns that matter most."""
+    shown, unit = [], "prediction, in units of the target"
+    if results.classes:
+        unit = "prediction of the " + ("second class" if len(results.classes) == 2 else "class "
+                                       "predicted most often")  # fmt: skip
+    for name, learner in results.learners.items():
+        for column, of in learner.effects.items():
+            said = [", ".join(one.removeprefix(f"{column}=") for one in of.names)] * bool(of.names)
+            x, band = np.array(of.at), np.array([of.low, of.high])
+            lines = {"mean": (x, np.array(of.mean)), "eight rows of ten": (x, band)}
+            panel = Panel("", ": ".join([column, *said]), "", lines, marks=True, dots=["mean"])
+            texts = {key: map(figure, getattr(of, key)) for key in ("mean", "low", "high")}
+            table = table_of(column, of.names or map(figure, of.at), texts)
+            what = printable(f"{name}, by {column}: {unit}")
+            shown.append(framed(panel, what, table, width=SMALL))
+    text = "Predictions of the last rows, each with this column replaced by values of other rows. "
+    text += "Where the band is narrow, the column does the same to every row. Columns that go "
+    text += "together are moved apart, so far ends may be rows that never were."
+    return section("How columns change predictions", text, shown, small=True)
+
+
+def confusions(results: Results) -> list[Element]:
+    """Which classes are taken for which, and the share of each that is found."""
+    tables = []
+    for name, learner in results.learners.items():
+        counts = np.array(learner.confusion)
+        if not counts.any():
+            continue
+        most = np.sort(np.argsort(-counts.sum(axis=1), kind="stable")[:CLASSES])
+        named = [results.classes[i] for i in most]
+        shares = 100 * recalls(counts)[most]
+        cells = dict[str, Iterable[str]]()
+        cells["rows"] = map("{:,.0f}".format, counts.sum(axis=1)[most])
+        cells |= {"found": [PERCENT(share) if share == share else "" for share in shares]}
+        cells |= {f"as {one}": map("{:,.0f}".format, counts[most, i])
+                  for one, i in zip(named, most, strict=True)}  # fmt: skip
+        tables += [element("h3", name), markup.columns("class", named, cells)]
+    text = "Rows of each class, the share that was predicted so, and what they were taken for"
+    text += f"{first_seed(results)}."
+    if len(results.classes) > CLASSES:
+        text += f" The {CLASSES} most frequent classes are shown."
+    return section("Which classes are found", text, tables)

@@ -1,0 +1,327 @@
+"""What to do next: sentences on a run, each of which a test on its figures bears out.
+
+Noise is told from the spread of means over windows, which need not be independent of row to row,
+or over rows where single ones are known. A sentence is said only if the limit of an interval of
+confidence :data:`SURE` allows it; otherwise nothing is.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import special
+
+from jaxmkl.evaluate.rows import figure
+from jaxmkl.evaluate.scores import Curve
+
+SURE = 0.99  # confidence of each limit, one-sided; of a rise, over all places where it may be
+BATCHES = 8  # means of a quarter of the rows, at most, from which its error is told
+FEWEST = 4  # windows of a quarter, at least
+LITTLE = 0.1  # share of the error below which a change over a quarter is said to be little
+EQUAL = 0.05  # share of the error by which a learner that is called as good may be worse
+MEDIAN = math.pi / 2  # the variance of a median over that of a mean
+RISEN = 1.2  # ratio of the errors, each with a quarter of their mean, from which a rise is told
+LEFT = 0.05  # share of a baseline's error that a column which tells the target may leave
+IDLE = 0.01  # share of the error that an idle column may explain
+SAVED = 0.9  # share of the labels of the best learner from which another is named for it
+FASTER = 0.5  # share of its time
+SEED = 20_261  # of permutations: one that no data were drawn with
+
+
+class Advice(NamedTuple):
+    """A sentence on what to do next, with what it is about and the figures behind it."""
+
+    about: str  #: "rows", "drift", "leak", "idle", "labels" or "speed"
+    text: str
+    figures: Mapping[str, Any]
+
+
+def quarters(curve: Curve) -> np.ndarray | None:
+    """The means of the last two quarters of the rows in batches (2, B); None of too few rows."""
+    full = curve.counts >= curve.size / 2  # of a last window that is short, nothing is told
+    means = curve.sums[full] / curve.counts[full]
+    windows = len(means) // 4
+    if windows < FEWEST or not np.isfinite(means).all():
+        return None
+    each = np.split(means[-2 * windows :], 2)
+    batches = [np.array_split(half, min(BATCHES, windows)) for half in each]
+    return np.array([[float(batch.mean()) for batch in half] for half in batches])
+
+
+def difference(before: np.ndarray, after: np.ndarray) -> tuple[float, float]:
+    """The mean of ``before`` (n,) minus that of ``after`` (n,), and half of its interval."""
+    parts = [of.var(ddof=1) / len(of) for of in (before, after)]
+    total, mean = sum(parts), float(before.mean() - after.mean())
+    if total == 0:
+        return mean, 0.0
+    degrees = total**2 / sum(part**2 / (len(before) - 1) for part in parts)  # Welch's
+    return mean, float(special.stdtrit(degrees, SURE) * math.sqrt(total))
+
+
+def rows_that_help(curve: Curve, blind: Curve, metric: str) -> Advice | None:
+    """Tell if more rows would help, by the errors of the last two quarters of the rows.
+
+    Nothing is told if a baseline that reads no inputs fared differently there, too: then the
+    target, and not the learner, may have changed.
+    """
+    both, of_target = quarters(curve), quarters(blind)
+    if both is None or of_target is None:
+        return None
+    changed, noise = difference(*of_target)
+    fell, within = difference(*both)
+    before, error = both.mean(axis=1).tolist()
+    if abs(changed) > noise or not before > 0:
+        return None
+    figures = {"before": before, "after": error, "fell": fell, "within": within}
+    share, limit = 100 * fell / before, 100 * within / before
+    told = f"the {metric} of the last quarter of the rows is {figure(error)}"
+    if fell > within:
+        text = f"More rows would still help: {told}, {share:.2g} % (± {limit:.2g}) less than "
+        return Advice("rows", f"{text}that of the quarter before.", figures)
+    if -within <= fell <= LITTLE * before - within:
+        text = f"More rows alone would help little: {told}, that of the quarter before "
+        text += f"{figure(before)}, so that it falls by less than {math.ceil(share + limit)} %."
+        return Advice("rows", text, figures)
+    return None
+
+
+class Rise(NamedTuple):
+    """A rise of the error."""
+
+    row: int  #: its first row, counted from 1, to the length of a window
+    before: float  #: the mean error over the last half of the rows before
+    after: float  #: the mean error over the next ``rows``
+    rows: int
+
+
+def rise_of(curve: Curve) -> Rise | None:
+    """The most significant rise of the error, if there is one.
+
+    The median of a few windows in a row, 4, 8, 16 and so on, is compared with the last half of all
+    windows before, which holds what is usual there: by a t-test on logarithms (of the errors plus
+    a quarter of their mean, as windows may have none), whose noise is that of the usual windows
+    and of their autocorrelation (as of an AR(1) process), with Bonferroni's bound on all places
+    and lengths. One window that is far off is no rise.
+    """
+    full = curve.counts >= curve.size / 2
+    starts = np.flatnonzero(full) * curve.size
+    means = curve.sums[full] / curve.counts[full]
+    if not (means > 0).any() or not np.isfinite(means).all():
+        return None
+    logs, W = np.log(means + means.mean() / 4), len(means)
+    places, lengths = range(4 * FEWEST, W), [FEWEST * 2**i for i in range(7)]
+    least, found = ((1 - SURE) / max(1, len(places) * len(lengths)), 0.0), None
+    for at in places:
+        usual = logs[at // 2 : at]
+        mean, deviation, kept = usual.mean(), usual.std(ddof=1), _independent(usual)
+        number = len(usual) * kept
+        for length in lengths:
+            later = float(np.median(logs[at : at + length]))
+            if at + length > W or later <= mean + math.log(RISEN):
+                continue
+            noise = deviation * math.sqrt(MEDIAN / (length * kept) + 1 / number)
+            ratio = (later - mean) / noise if noise > 0 else math.inf
+            p = float(special.stdtr(number - 1, -ratio)) if number > 2 else 1.0
+            if (p, -ratio) < least:
+                least, found = (p, -ratio), (at, length)
+    if found is None:
+        return None
+    at, length = found
+    usual, later = logs[at // 2 : at], logs[at : at + length]
+    # it begins where the error is nearer to what it is then
+    first = at + int(np.argmax(later > (usual.mean() + np.median(later)) / 2))
+    before, after = means[at // 2 : at].mean(), means[first : at + length].mean()
+    rows = (at + length - first) * curve.size
+    return Rise(int(starts[first]) + 1, float(before), float(after), rows)
+
+
+def _independent(values: np.ndarray) -> float:
+    """The share of values that would tell as much if they were independent of each other."""
+    of = values - values.mean()
+    square = float(of @ of)
+    lag = max(0.0, float(of[1:] @ of[:-1]) / square) if square > 0 else 0.0
+    return (1 - lag) / (1 + lag)
+
+
+def drift(curve: Curve, metric: str) -> Advice | None:
+    """Tell of a rise of the error, and if it is over."""
+    rise = rise_of(curve)
+    if rise is None:
+        return None
+    both = quarters(curve)
+    last = rise.after if both is None else float(both[1].mean())
+    text = f"At about row {rise.row:,} the {metric} rose from {figure(rise.before)} to "
+    text += f"{figure(rise.after)} over the next {rise.rows:,} rows"
+    if last < (rise.before + rise.after) / 2:
+        text += f", but is {figure(last)} over the last quarter of the rows."
+    else:
+        text += f", and is {figure(last)} over the last quarter: if what is recorded changed "
+        text += f"there, begin there (--skip {rise.row - 1})."
+    return Advice("drift", text, {**rise._asdict(), "last": last})
+
+
+def as_good(curve: Curve, best: Curve) -> bool:
+    """Tell if an error is certainly less than :data:`EQUAL` above another, in the last half."""
+    both = quarters(curve), quarters(best)
+    if both[0] is None or both[1] is None:
+        return False
+    excess, error = (both[0] - both[1]).ravel(), both[1].mean()
+    limit = special.stdtrit(len(excess) - 1, SURE) * excess.std(ddof=1) / math.sqrt(len(excess))
+    return bool(excess.mean() + limit <= EQUAL * error)
+
+
+def alone(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Predict each row from a single number, by the rows whose number is the same or next to it.
+
+    Args:
+      x: the numbers (n,).
+      y: labels, or indicators of classes (n, K).
+
+    Returns:
+      Predictions (n, K): the mean of the other rows with the same number, and where there are
+      none, the line between the means of both neighbours.
+
+    >>> alone(np.array([3.0, 1.0, 2.0, 2.0]), np.array([[6.0], [2.0], [5.0], [3.0]])).tolist()
+    [[4.0], [4.0], [3.0], [5.0]]
+    """
+    at, places, counts = np.unique(x, return_inverse=True, return_counts=True)
+    sums = np.zeros((len(at), y.shape[1]))
+    np.add.at(sums, places, y)
+    if len(at) == 1:
+        return (sums[places] - y) / max(1, len(y) - 1)
+    means = sums / counts[:, None]
+    below = np.maximum(np.arange(len(at)) - 1, 0)
+    above = np.minimum(np.arange(len(at)) + 1, len(at) - 1)
+    below[0], above[-1] = above[0], below[-1]
+    gaps = at[above] - at[below]
+    share = np.where(gaps > 0, (at - at[below]) / np.where(gaps > 0, gaps, 1.0), 0.0)[:, None]
+    between = means[below] + share * (means[above] - means[below])
+    others = (sums[places] - y) / np.maximum(counts[places] - 1, 1)[:, None]
+    return np.where(counts[places, None] > 1, others, between[places])
+
+
+def leaks(
+    columns: Mapping[str, np.ndarray],
+    y: np.ndarray,
+    said: np.ndarray,
+    num_classes: int,
+    blind: float,
+) -> Advice | None:
+    """Tell of columns each of which alone predicts the target, while others add nothing to it.
+
+    Args:
+      columns: the numbers of each column (n,), by its name; at least two.
+      y: labels (n,) of rows spread over the stream, numbers or classes from 0 on.
+      said: the predictions of the best learner (n,), before each label.
+      num_classes: K; 0 for numbers.
+      blind: the error of the better baseline that reads no inputs.
+    """
+    if len(columns) < 2 or len(y) < 2 * BATCHES or not blind > 0:
+        return None
+    labels = np.eye(num_classes)[y.astype(int)] if num_classes else y[:, None]
+    losses = (said != y).astype(float) if num_classes else np.square(said - y)
+    later, found = slice(len(y) // 2, None), dict[str, float]()
+    for name, x in columns.items():
+        own = alone(x, labels)
+        wrong = (own.argmax(1) != y).astype(float) if num_classes else np.square(own[:, 0] - y)
+        if _limit(wrong, num_classes) > LEFT * blind:
+            continue
+        if _lowest(wrong[later] - losses[later]) <= 0:
+            found[name] = float(wrong.mean()) / blind
+    if not found or len(found) == len(columns):
+        return None
+    named = " and ".join(repr(name) for name in [*found][:2])
+    more = f" (and {len(found) - 2} more)" if len(found) > 2 else ""
+    share, each = 100 * max(found.values()), ", each" if len(found) > 1 else ""
+    text = f"{named}{more} alone{each} predicts the target nearly perfectly, to {share:.2g} % of "
+    text += "the error without inputs, and other columns add nothing. Unless it is known before "
+    text += f"the target, it gives the answer away: leave it out (--drop {','.join(found)})."
+    return Advice("leak", text, {"columns": found})
+
+
+def _limit(losses: np.ndarray, num_classes: int) -> float:
+    """The upper limit of a mean loss: of a share of mistakes the exact one."""
+    n, total = len(losses), float(losses.sum())
+    if num_classes:
+        return float(special.betaincinv(total + 1, n - total, SURE)) if total < n else 1.0
+    return total / n + float(special.stdtrit(n - 1, SURE) * losses.std(ddof=1) / math.sqrt(n))
+
+
+def _lowest(values: np.ndarray) -> float:
+    """The lower limit of a mean."""
+    n = len(values)
+    return float(values.mean() - special.stdtrit(n - 1, SURE) * values.std(ddof=1) / math.sqrt(n))
+
+
+def idle(
+    losses: Callable[[np.ndarray], np.ndarray],
+    X: np.ndarray,
+    columns: Mapping[str, Sequence[int]],
+) -> dict[str, float]:
+    """Find columns that may be replaced by those of other rows, all together, at no cost.
+
+    Args:
+      losses: maps rows, those of X twice in their order (2 n, D), to losses (2 n,).
+      X: rows (n, D).
+      columns: the places of the inputs of each column, by its name.
+
+    Returns:
+      The upper limits of the increase of the mean loss, as a share of it, by each column, whose
+      inputs are permuted; the limit of all of them together is at most :data:`IDLE`, too.
+    """
+    rng, n = np.random.default_rng(SEED), len(X)
+    moved = np.concatenate([X[rng.permutation(n)], X[rng.permutation(n)]])
+    twice = np.concatenate([X, X])
+    usual = losses(twice)
+    error = float(usual.mean())
+    if not error > 0:
+        return {}
+
+    def limit(places: Sequence[int]) -> float:
+        changed = twice.copy()
+        changed[:, places] = moved[:, places]
+        more = (losses(changed) - usual).reshape(2, n).mean(axis=0)
+        return _limit(more, 0) / error
+
+    found = {name: limit(places) for name, places in columns.items()}
+    named = sorted((name for name in found if found[name] <= IDLE), key=found.__getitem__)
+    while len(named) > 1 and limit([at for name in named for at in columns[name]]) > IDLE:
+        named = named[: len(named) // 2]
+    return {name: found[name] for name in named}
+
+
+def of_idle(found: Mapping[str, float], learner: str) -> Advice | None:
+    """The sentence on idle columns of a learner, if there are any."""
+    if not found:
+        return None
+    names, several = ", ".join(map(repr, found)), len(found) > 1
+    text = f"{names} {'change' if several else 'changes'} the error of {learner} by less than "
+    text += f"{100 * IDLE:.0f} %{', all together' if several else ''}: without "
+    text += f"{'them' if several else 'it'} it learns as much (--drop {','.join(found)})."
+    return Advice("idle", text, {"columns": found})
+
+
+def cheaper(
+    best: str, as_good: Sequence[str], labels: Mapping[str, int], seconds: Mapping[str, float]
+) -> list[Advice]:
+    """Sentences on learners that are as good as the best and ask for fewer labels or less time.
+
+    Args:
+      best: the learner that errs least.
+      as_good: those of which :func:`as_good` tells.
+      labels: the number of labels that each learner asked for, by name.
+      seconds: the time that each took.
+    """
+    found = list[Advice]()
+    for about, of, least, what in (
+        ("labels", labels, SAVED, "of its labels"),
+        ("speed", seconds, FASTER, "of its time"),
+    ):
+        name = min(as_good, key=of.__getitem__, default=best)
+        if of[best] > 0 and of[name] <= least * of[best]:
+            share = of[name] / of[best]
+            text = f"{name} needs {100 * share:.2g} % {what} and errs no more than {best}, to "
+            text += f"within {100 * EQUAL:.0f} % over the last half of the rows."
+            found.append(Advice(about, text, {"learner": name, "share": share}))
+    return found
