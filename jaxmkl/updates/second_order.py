@@ -176,12 +176,12 @@ class RLS(Rule[RLSState, RLSCode, RLSAux]):
     def limits(self, diagonal: jax.Array) -> tuple[jax.Array, jax.Array]:
         """The floor and jitter of a period that begins with this diagonal of S (..., R, [P,] M).
 
-        φ must not fall below the floor (..., R, [P]), and the jitter (..., R, [P,] M) is added to
-        the diagonal of S when the period ends: see :class:`RLS`. Rounding errors, divided by φ
-        again and again, would make eigenvalues negative. The error of an entry of S is in
-        proportion to the diagonal entries of its row and column, and so is the jitter: coordinates
-        may have very different scales. If S only shrinks, a few multiples of the machine epsilon
-        are enough to outweigh the errors of earlier periods.
+        φ must not fall below the floor, and as much as the jitter times its diagonal is added to S
+        when the period ends (..., R, [P]): see :class:`RLS`. Rounding errors, divided by φ again
+        and again, would make eigenvalues negative. The error of an entry of S is in proportion to
+        the diagonal entries of its row and column, and so is the jitter: coordinates may have very
+        different scales. If S only shrinks, a few multiples of the machine epsilon are enough to
+        outweigh the errors of earlier periods.
         """
         dtype, M = diagonal.dtype, diagonal.shape[-1]
         # Each step is rounded in every program alike: sums that XLA fuses would not be, nor would
@@ -190,8 +190,8 @@ class RLS(Rule[RLSState, RLSCode, RLSAux]):
         growth = jnp.clip(trace / (M * jnp.asarray(self.max_growth, dtype)), 0.0, 1.0)
         forgetting = jnp.atleast_1d(jnp.asarray(self.forgetting, dtype)) ** -self.period
         forgotten = (forgetting - 1.0).reshape(-1, *(1,) * (trace.ndim - 1))
-        share = jnp.maximum(JITTER * forgotten, FLOOR / M * (M - trace)) * jnp.finfo(dtype).eps
-        return growth ** (1.0 / self.period), share[..., None] * diagonal
+        jitter = jnp.maximum(JITTER * forgotten, FLOOR / M * (M - trace)) * jnp.finfo(dtype).eps
+        return growth ** (1.0 / self.period), jitter
 
     def least_noise(self, apart: jax.Array) -> jax.Array:
         """2 b u Σ_i S_ii z_i², the least variance of the label of an example z, from the sum.
@@ -226,6 +226,7 @@ class RLS(Rule[RLSState, RLSCode, RLSAux]):
         # before and after
         diagonal = jax.lax.optimization_barrier(gathered_diagonal(state.covariance))
         floor, jitter = self.limits(diagonal)
+        jitter = jitter[..., None] * diagonal
         apart = jnp.einsum("rpbm,rpm->brp", Z**2, diagonal, precision=_HIGHEST)
         noise = jnp.maximum(self.least_noise(apart), 1.0)
         return RLSCode(
@@ -357,7 +358,8 @@ class RLS(Rule[RLSState, RLSCode, RLSAux]):
 
     def _information(self, state: RLSState) -> tuple[jax.Array, jax.Array]:
         """A = S⁻¹ (R, P, M, M), and A θ (K, R, P, M)."""
-        _, jitter = self.limits(gathered_diagonal(state.covariance))
+        diagonal = gathered_diagonal(state.covariance)
+        jitter = self.limits(diagonal)[1][..., None] * diagonal
         state = self._renewed(jitter, state, True, jnp.zeros((), bool))
         A = _inverse(state.covariance)
         return A, jnp.einsum("rpmn,krpn->krpm", A, state.weights, precision=_HIGHEST)
