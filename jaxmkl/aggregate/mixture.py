@@ -116,9 +116,10 @@ class Regrets(NamedTuple):
         apart = _apart(p[:, None], f[None, :])
         gains = loss.slope(p, y)[:, None] * apart
         if curvature is not None:
-            g = jnp.where(np.arange(M + 1) < M, jnp.asarray(curvature, f.dtype), 0.0)[:, None]
             better = loss.value(p, y)[:, None] - loss.value(f, y)[None, :]
-            gains = (1.0 - g) * gains + jnp.where(apart != 0.0, g * better, 0.0)
+            curved = gains + jnp.asarray(curvature, f.dtype) * (better - gains)
+            to_items = np.arange(M + 1)[:, None] < M
+            gains = jnp.where(to_items & (apart != 0.0), curved, gains)
         rho = jnp.append(jnp.asarray(memories, f.dtype), jnp.ones((1,), f.dtype))[:, None]
         some = jnp.broadcast_to(jnp.any(judged), (M,))
         judged = jnp.append(judged & jnp.isfinite(values), some)[None, :] & own
@@ -126,11 +127,11 @@ class Regrets(NamedTuple):
         # and not in others, and these round differently
         gains = jnp.where(judged, gains, 0.0)
         largest = jnp.max(jnp.where(judged, gains**2, -1.0), axis=-1, keepdims=True)
-        which, faded = np.arange(3)[:, None, None], rho * self.table
+        largest, gains, judged = largest[None], gains[None], judged[None]
+        which, faded = np.arange(3)[:, None, None], rho[None] * self.table
         more = faded + jnp.where(which == 0, gains, gains**2)
         after = jnp.where(which == 2, jnp.maximum(faded, largest), more)
-        judged = jnp.where(which == 2, largest >= 0, judged)
-        return Regrets(jnp.where(judged, after, self.table))
+        return Regrets(jnp.where(jnp.where(which == 2, largest >= 0, judged), after, self.table))
 
 
 def _shares(w: jax.Array, total: jax.Array, equal: Any) -> jax.Array:

@@ -68,7 +68,7 @@ class Recursive(NamedTuple):
         forgetting = jnp.atleast_1d(jnp.asarray(rule.forgetting, x.dtype))
         products, b = self._products(x), rule.period
         # S x times the discount, and x'S x
-        past = jnp.where(np.arange(self.table.shape[1]) < b, products[..., 0], 0.0)
+        past = jnp.where(np.arange(self.table.shape[1])[None] < b, products[..., 0], 0.0)
         gain = jnp.dot(self.covariance, x, precision=_HIGHEST)
         gain = gain - jnp.einsum("rs,rsm->rm", past, self.table, precision=_HIGHEST)
         variance = jnp.dot(gain, x, precision=_HIGHEST)
@@ -93,14 +93,14 @@ class Recursive(NamedTuple):
     def _renewed(self, rule: RLS, full: jax.Array, due: jax.Array) -> "Recursive":
         b, before = rule.period, self.table[:, -1]
         rows = jnp.where(full, self.table[:, :b], 0.0)
-        learned = jnp.einsum("rsm,rsm->r", rows, rows, precision=_HIGHEST) > 0
-        pending = rows, self.limits[1][:, None] * before, learned, full, due
+        pending = rows, self.limits[1][:, None] * before, full, due
         S = rule.taken_in(self.covariance, self.discount, *pending)
         diagonal = jnp.where(full, gathered_diagonal(S), before)
-        parts = self.table[:, :b] - rows, self.weights(rule), diagonal[:, None]
+        which = np.arange(self.table.shape[1])[None, :, None]
+        table = jnp.where((which < b) & full, 0.0, self.table)
         return Recursive(
             covariance=S,
-            table=jnp.concatenate(parts, axis=1),
+            table=jnp.where(which < which.size - 1, table, diagonal[:, None]),
             discount=jnp.where(full, 1.0, self.discount),
             limits=jnp.stack(rule.limits(diagonal)),
         )
