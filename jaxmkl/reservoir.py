@@ -75,11 +75,11 @@ class Renewal(NamedTuple):
         N = len(self.X)
         if size == N:
             return self
-        place = jnp.arange(size, dtype=jnp.int32)
+        place = np.arange(size, dtype=np.int32)
         if size < N:
             # as the product of two int32 would overflow
             over = jnp.maximum(self.filled, size) - size
-            place += (place.astype(jnp.float32) * (over / size)).astype(jnp.int32)
+            place = place + (place.astype(np.float32) * (over / size)).astype(jnp.int32)
         rows, filled = jnp.minimum(place, N - 1), jnp.minimum(self.filled, size)
         sampled = self._replace(X=self.X[rows], y=self.y[rows], filled=filled)
         known = sampled.known.reshape(-1, *(1,) * (self.y.ndim - 1))
@@ -148,7 +148,7 @@ class Reservoir:
 
     def draws(self, state: ReservoirState, rounds: jax.Array) -> jax.Array:
         """The random numbers (B, 2) of rounds (B,), in [0, 1): for a block at once."""
-        bits = hashed(seed_of(state.key), rounds[:, None], jnp.arange(2, dtype=jnp.int32)[None])
+        bits = hashed(seed_of(state.key), rounds[:, None], np.arange(2)[None])
         return uniform_of(bits)
 
     def update(

@@ -406,12 +406,12 @@ def leaves(trees: Tree, roots: np.ndarray, X: jax.Array) -> jax.Array:
 
     The arrays of the trees have one axis, in which each tree has its room from its root (T,) on.
     """
-    B, rows = len(X), np.arange(len(X), dtype=np.int32)[:, None] * X.shape[1]
-    base, flat = jnp.asarray(roots, jnp.int32)[None], X.reshape(-1)
+    B, rows = len(X), np.arange(len(X), dtype=np.int32)[:, None]
+    base, flat = jnp.asarray(roots, jnp.int32)[None], X.T.reshape(-1)
 
     def down(split: jax.Array) -> jax.Array:
         at = base + jnp.maximum(split, 0)
-        right = flat[rows + trees.links[3 * at + 2]] > trees.threshold[at]
+        right = flat[rows + B * trees.links[3 * at + 2]] > trees.threshold[at]
         return jnp.where(split < 0, split, trees.links[3 * at + right.astype(at.dtype)])
 
     def inside(split: jax.Array) -> jax.Array:

@@ -96,7 +96,7 @@ def renewed_if(due: jax.Array, bank: Bank, renewal: Renewal, state: PyTree) -> P
 
     def turn(number: jax.Array, own: PyTree) -> PyTree:
         # else XLA would see that all turns do the same, and do it before the loop, always
-        given, _ = jax.lax.optimization_barrier((renewal, number))
+        given, own, _ = jax.lax.optimization_barrier((renewal, own, number))
         return optax.tree.where(wanted_of_runs(due), abilities.renewed(bank, own, given), own)
 
     return jax.lax.fori_loop(0, largest_of_runs(due.astype(jnp.int32)), turn, state)

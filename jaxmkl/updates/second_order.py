@@ -187,7 +187,7 @@ class RLS(Rule[RLSState, RLSCode, RLSAux]):
         # Each step is rounded in every program alike: sums that XLA fuses would not be, nor would
         # products that are added to something.
         trace = jnp.matmul(diagonal, jnp.ones((M,), dtype), precision=_HIGHEST)
-        growth = jnp.clip(trace / (M * jnp.asarray(self.max_growth, dtype)), 0.0, 1.0)
+        growth = jnp.clip(trace / M / jnp.asarray(self.max_growth, dtype), 0.0, 1.0)
         forgetting = jnp.atleast_1d(jnp.asarray(self.forgetting, dtype)) ** -self.period
         forgotten = (forgetting - 1.0).reshape(-1, *(1,) * (trace.ndim - 1))
         jitter = jnp.maximum(JITTER * forgotten, FLOOR / M * (M - trace)) * jnp.finfo(dtype).eps
@@ -245,7 +245,9 @@ class RLS(Rule[RLSState, RLSCode, RLSAux]):
         h_z = jnp.einsum("rpsu,rpu->rps", state.table, code.kernel, precision=_HIGHEST)
         sums = jnp.einsum("rps,rpsu->rpu", h_z, state.table, precision=_HIGHEST)
         values = code.value + jnp.moveaxis(sums[..., state.period :], -1, 0)
-        return values, (values, sums[..., : state.period], jnp.sum(h_z**2, axis=-1))
+        # without the last row, which is zeros, the sum is one of 32, which takes one kernel
+        square = jnp.sum(h_z[..., :-1] ** 2, axis=-1)
+        return values, (values, sums[..., : state.period], square)
 
     def update(self, state: RLSState, code: RLSCode, aux: RLSAux, feedback: Feedback) -> RLSState:
         (values, past, square), dtype = aux, aux[0].dtype
@@ -446,7 +448,7 @@ def _inverse(matrices: jax.Array, least: jax.Array | None = None) -> jax.Array:
 
         def again(carry: tuple) -> tuple:
             tries, delta, _ = carry
-            ridge = (1.0 + delta) * jnp.eye(M, dtype=A.dtype)
+            ridge = (1.0 + delta) * np.eye(M, dtype=A.dtype)
             return tries + 1, 8.0 * delta, factor_and_inverse(ridge + A)[1]
 
         def is_open(carry: tuple) -> jax.Array:
