@@ -212,7 +212,7 @@ class Plan:
                 short = short.reshape(-1, *part.shape[1:])
                 widths = ((0, len(part) - len(short)), *((0, 0),) * (part.ndim - 1))
                 # so that trees that never grow are one leaf
-                none = -1 if part.dtype == jnp.int32 else 0
+                none = -1 if jnp.issubdtype(part.dtype, jnp.integer) else 0
                 part = jnp.where(boosts, jnp.pad(short, widths, constant_values=none), part)
                 own = jax.lax.dynamic_slice_in_dim(array, per * root, len(part))
                 part = jnp.where(wanted, part, own)
