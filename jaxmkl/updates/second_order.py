@@ -82,14 +82,12 @@ class RLSCode(NamedTuple):
     Products with gains that come later in the period are ignored.
     """
 
-    slot: jax.Array  # int32
-    fresh: jax.Array  # whether the round is not over yet
-    floor: jax.Array  # what φ must not fall below in this period (R, P)
-    jitter: jax.Array  # what is added to the diagonal of S when it ends (R, P, M)
-    noise: jax.Array  # the variance of the label, relative to that of others (R, P)
+    slot: jax.Array  # int32; the period where the round is over
+    jitter: jax.Array  # what is added to the diagonal of S when the period ends (R, P, M)
     gain: jax.Array  # S z (R, P, M)
-    kernel: jax.Array  # z·gains, and K zeros (R, P, period + K)
-    value: jax.Array  # θ·z (K, R, P)
+    # z·gains, θ·z, the variance of the label relative to that of others, and what φ must not fall
+    # below in this period (R, P, period + K + 2), in one array
+    numbers: jax.Array
 
 
 #: Values (K, R, P), and of the period Σ_s h_s·z factor_s (R, P, period) and Σ_s (h_s·z)² (R, P).
@@ -219,7 +217,6 @@ class RLS(Rule[RLSState, RLSCode, RLSAux]):
         new = jnp.matmul(Z, state.covariance, precision=_HIGHEST)
         gains = _merged(state.gains, new, start, jnp.arange(b, dtype=jnp.int32) >= slot)
         kernel = jnp.matmul(Z, jnp.swapaxes(gains, -1, -2), precision=_HIGHEST)
-        kernel = jnp.pad(kernel, (*((0, 0),) * 3, (0, len(state.weights))))
         # a product and a sum would do, but XLA's CPU compiler (jaxlib 0.10) gets it wrong here
         value = jnp.matmul(Z, jnp.moveaxis(state.weights, 0, -1), precision=_HIGHEST)
         # here and behind a barrier, not where S is renewed: XLA would copy S there to have it
@@ -227,27 +224,27 @@ class RLS(Rule[RLSState, RLSCode, RLSAux]):
         diagonal = jax.lax.optimization_barrier(gathered_diagonal(state.covariance))
         floor, jitter = self.limits(diagonal)
         jitter = jitter[..., None] * diagonal
-        apart = jnp.einsum("rpbm,rpm->brp", Z**2, diagonal, precision=_HIGHEST)
-        noise = jnp.maximum(self.least_noise(apart), 1.0)
+        apart = jnp.einsum("rpbm,rpm->rpb", Z**2, diagonal, precision=_HIGHEST)
+        noise = jnp.maximum(self.least_noise(apart), 1.0)[..., None]
+        floor = jnp.broadcast_to(floor[..., None, None], noise.shape)
+        numbers = jnp.concatenate([kernel, value, noise, floor], axis=-1)
         return RLSCode(
-            slot=slots,
-            fresh=slots >= slot,
-            floor=jnp.broadcast_to(floor, (B, *floor.shape)),
+            slot=jnp.where(slots >= slot, slots, b),
             jitter=jnp.broadcast_to(jitter, (B, *jitter.shape)),
-            noise=noise,
             gain=jnp.moveaxis(new, 2, 0),
-            kernel=jnp.moveaxis(kernel, 2, 0),
-            value=jnp.transpose(value, (2, 3, 0, 1)),
+            numbers=jnp.moveaxis(numbers, 2, 0),
         )
 
     def predict(self, state: RLSState, code: RLSCode, z: jax.Array) -> tuple[jax.Array, RLSAux]:
         """Values (K, R, P); and these with the sums over the period that :meth:`update` uses."""
-        h_z = jnp.einsum("rpsu,rpu->rps", state.table, code.kernel, precision=_HIGHEST)
+        b, width = state.period, state.table.shape[-1]
+        kernel = jnp.where(np.arange(width)[None, None] < b, code.numbers[..., :width], 0.0)
+        h_z = jnp.einsum("rpsu,rpu->rps", state.table, kernel, precision=_HIGHEST)
         sums = jnp.einsum("rps,rpsu->rpu", h_z, state.table, precision=_HIGHEST)
-        values = code.value + jnp.moveaxis(sums[..., state.period :], -1, 0)
+        values = jnp.moveaxis(code.numbers[..., b:width] + sums[..., b:], -1, 0)
         # without the last row, which is zeros, the sum is one of 32, which takes one kernel
         square = jnp.sum(h_z[..., :-1] ** 2, axis=-1)
-        return values, (values, sums[..., : state.period], square)
+        return values, (values, sums[..., :b], square)
 
     def update(self, state: RLSState, code: RLSCode, aux: RLSAux, feedback: Feedback) -> RLSState:
         (values, past, square), dtype = aux, aux[0].dtype
@@ -256,25 +253,26 @@ class RLS(Rule[RLSState, RLSCode, RLSAux]):
         variance = _left(code, square)
         learned = feedback.taken()[0] & (variance > 0)
         forgetting = jnp.atleast_1d(jnp.asarray(self.forgetting, dtype))[:, None]
-        discount = jnp.maximum(forgetting, code.floor) * state.discount
-        noise = code.noise * discount
+        discount = jnp.maximum(forgetting, code.numbers[..., -1]) * state.discount
+        noise = code.numbers[..., -2] * discount
         root = jax.lax.rsqrt(noise + jnp.where(learned, variance, 1.0))
         # S_t z = (gain - Σ_u past_u gains_u) / discount
         own = jax.nn.one_hot(code.slot, self.period, dtype=dtype)[None, None]
         row = jnp.concatenate([own - past, jnp.moveaxis(errors, 0, -1)], axis=-1)
         row = jnp.where(learned[..., None], root[..., None] * row, 0.0)
-        slot = jnp.where(code.fresh, code.slot, self.period)
         return state._replace(
-            table=jax.lax.dynamic_update_index_in_dim(state.table, row, slot, -2),
+            table=jax.lax.dynamic_update_index_in_dim(state.table, row, code.slot, -2),
             discount=jnp.where(learned, discount, state.discount),
         )
 
     def close(self, state: RLSState, codes: RLSCode, round: jax.Array) -> RLSState:
         """Keep the gains of the block; renew S and θ when a period is full."""
-        fresh = jnp.zeros((self.period,), bool)
-        fresh = jax.lax.dynamic_update_slice_in_dim(fresh, codes.fresh, codes.slot[0], 0)
+        # the last round of a block is never over before the block is
+        start, fresh = codes.slot[-1] + 1 - codes.slot.size, jnp.zeros((self.period,), bool)
+        put = jax.lax.dynamic_update_slice_in_dim
+        fresh = put(fresh, codes.slot < self.period, start, 0)
         new = jnp.moveaxis(codes.gain, 0, 2)
-        gains = _merged(state.gains, new, codes.slot[0], fresh[None, None] & state.learned)
+        gains = _merged(state.gains, new, start, fresh[None, None] & state.learned)
         renewed = partial(self._renewed, codes.jitter[0])
         return self.settled(renewed, state._replace(gains=gains), codes.slot.size, round)
 
@@ -401,7 +399,7 @@ def _(rule: RLS, states: RLSState, start: RLSState | None) -> RLSState:
 
 def _left(code: RLSCode, square: jax.Array) -> jax.Array:
     """z'S z (R, P) times the discount, with the example's own z."""
-    own = jax.lax.dynamic_index_in_dim(code.kernel, code.slot, -1, keepdims=False)
+    own = jax.lax.dynamic_index_in_dim(code.numbers, code.slot, -1, keepdims=False)
     return own - square
 
 
