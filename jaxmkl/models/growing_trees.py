@@ -230,12 +230,12 @@ class _Points:
             right = jnp.where(parts, jnp.where(on[1], second, ~new), left)
             many = (jnp.where(parts, n, of_all) for n in (on_left, on_right))
             own_bits = jax.lax.bitcast_convert_type(threshold, self.X.dtype)
-            halves = [a.astype(self.X.dtype) for a in (left, right, input, *many)]
-            halves = jnp.stack([*halves, own_bits], axis=2)
+            both = (a.astype(own_bits.dtype) for a in (left, right, input, *many))
+            halves = jnp.stack([*both, own_bits], axis=2)
             # a split has its children, its input, and a link to it
             by = input if self.inputs is None else jnp.take_along_axis(self.inputs, input, axis=1)
-            what = [a.astype(self.X.dtype) for a in (~leaf, ~new, by, ordinal)]
-            what = jnp.stack([*what, own_bits], axis=2)
+            all_links = (a.astype(own_bits.dtype) for a in (~leaf, ~new, by, ordinal))
+            what = jnp.stack([*all_links, own_bits], axis=2)
             own_place = 4 * ordinal
             where = own_place[:, :, None] + np.asarray([0, 1, 2, 0, 3], np.int32)[None, None]
             where = jnp.where(np.arange(5)[None, None] == 3, place[:, :, None], where)

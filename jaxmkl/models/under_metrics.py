@@ -272,7 +272,7 @@ class UnderMetrics(Bank):
     ) -> UnderMetricsState:
         """The state with other metrics, of the banks that learn theirs so often in a renewal."""
         M = self._inside[0].features.num_coordinates(given.X.shape[1])
-        weights, places, start = [], [], 0
+        weights, places, start = [], list[int](), 0
         for part, of_rule in self._by_rule(state.rules):
             # of rules without a metric to learn no weights are looked at
             if any(self.banks[place.bank].first is not None for place in part.places):
