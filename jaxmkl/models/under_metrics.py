@@ -437,17 +437,12 @@ def _some(items: Sequence[Any], wanted: Sequence[bool]) -> list[Any]:
     return [item for item, yes in zip(items, wanted, strict=True) if yes]
 
 
-def _by_place(axis: int, array: jax.Array, places: Sequence[_Place]) -> list[jax.Array]:
-    """The parts of an array of least squares that are those of each place."""
-    ends = np.cumsum([place.num_models for place in places])
-    return jnp.split(array, ends[:-1].tolist(), axis)
-
-
 def _of_places(state: RLSState, places: Sequence[_Place], wanted: Sequence[bool]) -> RLSState:
     """The least squares of those places that are wanted."""
+    ends = np.cumsum([place.num_models for place in places])[:-1].tolist()
 
     def one(axis: int, array: jax.Array) -> jax.Array:
-        return jnp.concatenate(_some(_by_place(axis, array, places), wanted), axis)
+        return jnp.concatenate(_some(jnp.split(array, ends, axis), wanted), axis)
 
     return jax.tree.map(one, _AXES, state)
 
@@ -463,9 +458,9 @@ def _replaced(
         taken = 0
         # in place: joined from parts, all of the array would be copied
         for yes, run in itertools.groupby(range(len(places)), which.__getitem__):
-            own = list(run)
-            start, size = ends[own[0]], ends[own[-1] + 1] - ends[own[0]]
             if yes:
+                own = list(run)
+                start, size = ends[own[0]], ends[own[-1] + 1] - ends[own[0]]
                 part = jax.lax.slice_in_dim(new, taken, taken + size, axis=axis)
                 old = jax.lax.dynamic_update_slice_in_dim(old, part, start, axis)
                 taken += size
