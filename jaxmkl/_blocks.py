@@ -193,3 +193,18 @@ def largest_of_runs(number: jax.Array) -> jax.Array:
 @largest_of_runs.def_vmap
 def _of_runs(size: int, batched: list[bool], number: jax.Array) -> tuple[jax.Array, bool]:
     return largest_of_runs(jnp.max(number, axis=0) if batched[0] else number), False
+
+
+@jax.custom_batching.custom_vmap
+def wanted_of_runs(wanted: jax.Array) -> jax.Array:
+    """True for a run alone; for runs side by side, which of them want an iteration.
+
+    A loop whose number of iterations is :func:`largest_of_runs` runs those that a run alone wants,
+    and so makes no choices there between what is new and what was.
+    """
+    return jnp.ones_like(wanted)
+
+
+@wanted_of_runs.def_vmap
+def _of_some_runs(size: int, batched: list[bool], wanted: jax.Array) -> tuple[jax.Array, bool]:
+    return wanted, batched[0]

@@ -34,7 +34,9 @@ def hashed(seed: jax.Array, *words: jax.typing.ArrayLike) -> jax.Array:
     """
     bits = seed
     for word in words:
-        bits = (bits + _STEP) ^ jnp.asarray(word).astype(jnp.uint32)
+        # a conversion of known numbers would be a kernel outside of the loop that uses them
+        library = np if isinstance(word, np.ndarray) else jnp
+        bits = (bits + _STEP) ^ library.asarray(word).astype(np.uint32)
         for shift, factor in zip(_SHIFTS, _FACTORS, strict=True):
             bits = (bits ^ bits >> np.uint32(shift)) * np.uint32(factor)
         bits = bits ^ bits >> np.uint32(_LAST)

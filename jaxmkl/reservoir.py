@@ -75,13 +75,15 @@ class Renewal(NamedTuple):
         N = len(self.X)
         if size == N:
             return self
-        place = jnp.arange(size, dtype=jnp.int32)
+        place = np.arange(size, dtype=np.int32)
         if size < N:
             # as the product of two int32 would overflow
             over = jnp.maximum(self.filled, size) - size
-            place += (place.astype(jnp.float32) * (over / size)).astype(jnp.int32)
+            place = place + (place.astype(np.float32) * (over / size)).astype(jnp.int32)
         rows, filled = jnp.minimum(place, N - 1), jnp.minimum(self.filled, size)
         sampled = self._replace(X=self.X[rows], y=self.y[rows], filled=filled)
+        if size < N:
+            return sampled
         known = sampled.known.reshape(-1, *(1,) * (self.y.ndim - 1))
         X = jnp.where(sampled.known[:, None], sampled.X, 0)
         return sampled._replace(X=X, y=jnp.where(known, sampled.y, 0))
@@ -148,7 +150,7 @@ class Reservoir:
 
     def draws(self, state: ReservoirState, rounds: jax.Array) -> jax.Array:
         """The random numbers (B, 2) of rounds (B,), in [0, 1): for a block at once."""
-        bits = hashed(seed_of(state.key), rounds[:, None], jnp.arange(2, dtype=jnp.int32)[None])
+        bits = hashed(seed_of(state.key), rounds[:, None], np.arange(2)[None])
         return uniform_of(bits)
 
     def update(
@@ -170,14 +172,14 @@ class Reservoir:
         if self.latest:
             turn = n % self.latest
             oldest = X[turn], Y[turn]
-            X, Y = _written(X, Y, jnp.where(learns, turn, self.size), offered)
+            X, Y = (_written(a, turn, new, learns) for a, new in zip((X, Y), offered, strict=True))
             offered, n = oldest, n - self.latest
             taken = learns & (n >= 0)
         if uniform := self.size - self.latest:
             drawn = jnp.minimum((draws[1] * uniform).astype(jnp.int32), uniform - 1)
             taken &= (n < uniform) | (draws[0] * (n + 1).astype(draws.dtype) < uniform)
             place = self.latest + jnp.where(n < uniform, n, drawn)
-            X, Y = _written(X, Y, jnp.where(taken, place, self.size), offered)
+            X, Y = (_written(a, place, new, taken) for a, new in zip((X, Y), offered, strict=True))
         return state._replace(X=X, y=Y, num_examples=count_on(state.num_examples, learns))
 
     def merged(self, states: ReservoirState, start: ReservoirState | None) -> ReservoirState:
@@ -207,11 +209,11 @@ class Reservoir:
         return ReservoirState(key, jnp.asarray(kept_X), jnp.asarray(kept_y), number)
 
 
-def _written(
-    X: jax.Array, y: jax.Array, place: jax.Array, example: tuple[jax.Array, jax.Array]
-) -> tuple[jax.Array, jax.Array]:
-    """X and y with an example at a place, or as they were if the place is behind their end."""
-    return X.at[place].set(example[0], mode="drop"), y.at[place].set(example[1], mode="drop")
+def _written(array: jax.Array, place: jax.Array, new: jax.Array, taken: jax.Array) -> jax.Array:
+    """The array with a new row at a place, or as it was if that is not taken."""
+    old = jax.lax.dynamic_index_in_dim(array, place, 0, keepdims=False)
+    row = jnp.where(taken, new, old)
+    return jax.lax.dynamic_update_index_in_dim(array, row, place, 0)
 
 
 def is_doubling(round: Any, first: int) -> Any:

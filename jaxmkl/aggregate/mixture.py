@@ -34,12 +34,15 @@ def _apart(one: jax.Array, other: jax.Array) -> jax.Array:
 class Mixed(NamedTuple):
     """A mixture of N items at M memories."""
 
-    value: jax.Array
-    """The mixture of the memories, a number."""
-    of_memories: jax.Array
-    """The mixtures at each memory (M,)."""
+    values: jax.Array
+    """The mixtures at each memory, and then the mixture of these (M + 1,)."""
     weights: jax.Array
-    """The weights of the items in ``value``, over all of them, active or not (N,)."""
+    """The weights of the items in :attr:`value`, over all of them, active or not (N,)."""
+
+    @property
+    def value(self) -> jax.Array:
+        """The mixture of the memories, a number."""
+        return self.values[-1]
 
 
 class Regrets(NamedTuple):
@@ -49,18 +52,14 @@ class Regrets(NamedTuple):
     those of the mixture of all memories towards each of them, in the last M. All others are 0.
     """
 
-    regret: jax.Array
-    """R (M + 1, N + M)."""
-    squares: jax.Array
-    """V (M + 1, N + M)."""
-    unit: jax.Array
-    """B (M + 1, 1)."""
+    table: jax.Array
+    """R, their squares V, and in every column the unit B (3, M + 1, N + M): in one array, as each
+    array of a state takes kernels of its own in a scan."""
 
     @classmethod
     def none(cls, num_memories: int, num_items: int, dtype: DTypeLike) -> "Regrets":
         """The regrets before the first round."""
-        M, n = num_memories, num_items + num_memories
-        return cls(*(jnp.zeros((M + 1, size), dtype) for size in (n, n, 1)))
+        return cls(jnp.zeros((3, num_memories + 1, num_items + num_memories), dtype))
 
     def _unscaled(self) -> tuple[jax.Array, jax.Array]:
         """Weights (max(R, 0) / s)² / s, s² = V + B, which do not add up to 1.
@@ -68,10 +67,10 @@ class Regrets(NamedTuple):
         They are those of the items at each memory (M, N), and of the memories (1, M).
         """
         # a regret that is 0 up to rounding must not decide
-        least = (100.0 * jnp.finfo(self.regret.dtype).eps) ** 2 * self.squares
-        positive = self.regret * jnp.abs(self.regret) > least
-        s = jnp.sqrt(jnp.where(positive, self.squares + self.unit, 1.0))
-        w = jnp.where(positive, self.regret / s, 0.0) ** 2 / s
+        regret, squares, unit = self.table
+        positive = regret * jnp.abs(regret) > (100.0 * jnp.finfo(regret.dtype).eps) ** 2 * squares
+        inverse = jax.lax.rsqrt(jnp.where(positive, squares + unit, jnp.inf))
+        w = (regret * inverse) ** 2 * inverse
         M = len(w) - 1
         return w[:M, :-M], w[M:, -M:]
 
@@ -91,7 +90,8 @@ class Regrets(NamedTuple):
         of_items, of_memories = self._unscaled()
         predictions, totals = _means(of_items, values, active)
         value, total = _means(of_memories, predictions, jnp.ones_like(predictions, bool))
-        return Mixed(value[0], predictions, _weighted(of_items, of_memories, totals, total))
+        values = jnp.concatenate([predictions, value])
+        return Mixed(values, _weighted(of_items, of_memories, totals, total))
 
     def after(
         self,
@@ -108,17 +108,18 @@ class Regrets(NamedTuple):
         Here r = (1 - γ) L'(p, y) (p - f) + γ (L(p, y) - L(f, y)), from the mixtures p and the
         values f; γ is the curvature towards the items (None for 0), and 0 towards the memories.
         """
-        N, M = len(values), len(mixed.of_memories)
+        p = mixed.values
+        N, M = len(values), len(p) - 1
         own = np.arange(N + M) < N  # columns of items
         own = np.where(np.arange(M + 1)[:, None] < M, own, ~own)
-        p = jnp.append(mixed.of_memories, mixed.value)
-        f = jnp.append(values, mixed.of_memories)
+        f = jnp.append(values, p[:-1])
         apart = _apart(p[:, None], f[None, :])
         gains = loss.slope(p, y)[:, None] * apart
         if curvature is not None:
-            g = jnp.where(np.arange(M + 1) < M, jnp.asarray(curvature, f.dtype), 0.0)[:, None]
             better = loss.value(p, y)[:, None] - loss.value(f, y)[None, :]
-            gains = (1.0 - g) * gains + jnp.where(apart != 0.0, g * better, 0.0)
+            curved = gains + jnp.asarray(curvature, f.dtype) * (better - gains)
+            to_items = np.arange(M + 1)[:, None] < M
+            gains = jnp.where(to_items & (apart != 0.0), curved, gains)
         rho = jnp.append(jnp.asarray(memories, f.dtype), jnp.ones((1,), f.dtype))[:, None]
         some = jnp.broadcast_to(jnp.any(judged), (M,))
         judged = jnp.append(judged & jnp.isfinite(values), some)[None, :] & own
@@ -126,12 +127,11 @@ class Regrets(NamedTuple):
         # and not in others, and these round differently
         gains = jnp.where(judged, gains, 0.0)
         largest = jnp.max(jnp.where(judged, gains**2, -1.0), axis=-1, keepdims=True)
-        unit = jnp.maximum(rho * self.unit, largest)
-        return Regrets(
-            jnp.where(judged, rho * self.regret + gains, self.regret),
-            jnp.where(judged, rho * self.squares + gains**2, self.squares),
-            jnp.where(largest >= 0, unit, self.unit),
-        )
+        largest, gains, judged = largest[None], gains[None], judged[None]
+        which, faded = np.arange(3)[:, None, None], rho[None] * self.table
+        more = faded + jnp.where(which == 0, gains, gains**2)
+        after = jnp.where(which == 2, jnp.maximum(faded, largest), more)
+        return Regrets(jnp.where(jnp.where(which == 2, largest >= 0, judged), after, self.table))
 
 
 def _shares(w: jax.Array, total: jax.Array, equal: Any) -> jax.Array:

@@ -139,7 +139,7 @@ class Stack(Aggregate[StackState, StackAux, PyTree]):
         unknown = jnp.stack([m, jnp.zeros_like(m)])[:, None]
         last = jnp.where(jnp.isfinite(state.last), state.last - unknown, 0.0)
         x = jnp.concatenate([jnp.where(active, values - m, 0.0), m[None], last.reshape(-1)])
-        residuals = state.models.predict(x)
+        residuals = state.models.predict(self.rule, x)
         stacks = state.seen.clip(m + residuals, 0.1, self.bound)
         predictions = jnp.append(m, stacks)
         mixed = state.regrets.mixed(predictions, jnp.isfinite(predictions))

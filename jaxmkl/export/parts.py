@@ -185,7 +185,7 @@ def _(aggregate: Stack, state: Any, active: jax.Array) -> Operation:
     if base.arrays["stack"].size:
         refuse("aggregate", aggregate.base, "a mean or a mixture below the stack")
     # the last labels and errors count as unknown
-    coefficients = state.models.weights[:, 0, : len(active) + 1]
+    coefficients = state.models.weights(aggregate.rule)[:, 0, : len(active) + 1]
     coefficients = jnp.where(jnp.append(active, True)[None], coefficients, 0)
     ends = state.seen.clip(jnp.array([-jnp.inf, jnp.inf]), 0.1, aggregate.bound)
     shares = _shares(state.regrets, jnp.ones(1 + len(coefficients), bool))

@@ -132,9 +132,9 @@ class Stationary(Stacked):
         pytree.require(good, self, "the shape of bandwidth", shape, wanted)
 
     def frequencies(self, drawn: jax.Array) -> jax.Array:
-        scale = 1.0 / jnp.atleast_1d(jnp.asarray(self.bandwidth, drawn.dtype))
-        scale = scale if scale.ndim == 2 else scale[:, None]
-        return drawn * (scale[:, None, :] / (2.0 * np.pi))
+        widths = jnp.atleast_1d(jnp.asarray(self.bandwidth, drawn.dtype))
+        widths = widths if widths.ndim == 2 else widths[:, None]
+        return drawn / (2.0 * np.pi * widths[:, None, :])
 
 
 @pytree.dataclass

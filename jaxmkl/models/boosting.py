@@ -22,7 +22,7 @@ import numpy as np
 import optax
 from jax.typing import DTypeLike
 
-from jaxmkl._blocks import largest_of_runs, moments_of
+from jaxmkl._blocks import largest_of_runs, moments_of, wanted_of_runs
 from jaxmkl._hash import hashed
 from jaxmkl.models.growing_trees import Tree, grown, leaves, whole_numbers
 
@@ -169,7 +169,8 @@ class Plan:
             F, trees, of_leaves, start = carry
             boosts = s >= of_forest
             # of runs side by side, those that have had their stages grow trees of one leaf
-            n = jnp.where(s < turns, number, 0)
+            wanted = wanted_of_runs(s < turns)
+            n = jnp.where(wanted, number, 0)
             present = points < n
             r, h = self.steps(jnp.where(boosts, F, 0), y, boosts)
             # each tree of the boosted model has half of the points, in an order of the stage
@@ -211,10 +212,10 @@ class Plan:
                 short = short.reshape(-1, *part.shape[1:])
                 widths = ((0, len(part) - len(short)), *((0, 0),) * (part.ndim - 1))
                 # so that trees that never grow are one leaf
-                none = -1 if part.dtype == jnp.int32 else 0
+                none = -1 if jnp.issubdtype(part.dtype, jnp.integer) else 0
                 part = jnp.where(boosts, jnp.pad(short, widths, constant_values=none), part)
                 own = jax.lax.dynamic_slice_in_dim(array, per * root, len(part))
-                part = jnp.where(s < turns, part, own)
+                part = jnp.where(wanted, part, own)
                 return jax.lax.dynamic_update_slice_in_dim(array, part, per * root, 0)
 
             made = tree, jnp.concatenate([values, H], axis=1)

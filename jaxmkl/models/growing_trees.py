@@ -35,16 +35,27 @@ class Tree(NamedTuple):
     another split, or ~l, a negative number, for leaf l. Split s makes leaf s + 1.
     """
 
-    links: jax.Array
-    """Two children, and the input that decides (3 N,), int32: a last axis of 3 would take 43 times
-    the room on a TPU."""
-    threshold: jax.Array
-    """(N,)"""
+    splits: jax.Array
+    """Two children, the input that decides, and the bits of the threshold (4 N,), integers as long
+    as numbers are: a last axis of 4 would take 32 times the room on a TPU."""
 
     @classmethod
     def of_one_leaf(cls, num_points: int, dtype: jax.typing.DTypeLike) -> "Tree":
         """A tree whose first split leads to leaf 0 alone, with room for ``num_points`` leaves."""
-        return cls(jnp.full(3 * num_points, -1, jnp.int32), jnp.zeros(num_points, dtype))
+        return cls(jnp.full(4 * num_points, -1, _bits_of(dtype)))
+
+    def _rows(self) -> jax.Array:
+        return self.splits.reshape(*self.splits.shape[:-1], -1, 4)
+
+    @property
+    def links(self) -> jax.Array:
+        """Two children, and the input (..., 3 N)."""
+        return self._rows()[..., :3].reshape(*self.splits.shape[:-1], -1)
+
+    @property
+    def threshold(self) -> jax.Array:
+        """(..., N); NaN where there is no split."""
+        return _number(self._rows()[..., 3])
 
 
 def inputs_of(seeds: jax.Array, num_inputs: int, wanted: int) -> jax.Array:
@@ -72,10 +83,8 @@ class _Growth(NamedTuple):
     node: jax.Array
     """The slot of each point's node (T, N), int32; ~l for points in leaf l, which is done."""
     halves: jax.Array
-    """The split of each node of the level above (T, C, 5), int32: where its points to the left and
-    to the right go on, as in ``node``; the input; and the numbers of these points."""
-    threshold: jax.Array
-    """The threshold of each node of the level above (T, C)."""
+    """The split of each node of the level above (T, C, 6): where its points to the left and to the
+    right go on, as in ``node``; the input; the numbers of these points; the threshold's bits."""
     ends: jax.Array
     """The largest values of x and of -x (T, C, 2 D) at the points that span each node, as integers
     (:func:`_ordered`)."""
@@ -85,11 +94,9 @@ class _Growth(NamedTuple):
     """Number of points, and labels, of those that go left (T, C, 1 + K, D + 1), int32. By the last
     input, which is none, all do."""
     nodes: jax.Array
-    """The leaf that each node is unless it splits, and its place in ``links`` (T, C, 2)."""
-    links: jax.Array
-    """As in :class:`Tree` (T, 3 N)."""
-    thresholds: jax.Array
-    """The threshold of each split (T, N)."""
+    """The leaf that each node is unless it splits, and its place in ``splits`` (T, C, 2)."""
+    splits: jax.Array
+    """As in :class:`Tree` (T, 4 N)."""
     totals: jax.Array
     """The number of splits, and of nodes in this level (T, 2), int32."""
 
@@ -141,14 +148,13 @@ class _Points:
             # not from the array that is written: XLA would copy that
             here, points = self.cut(growth.node, piece), self.numbers(piece)
             at = jnp.maximum(here, 0)
-            halves = growth.halves[self.trees, at]
-            left, right, input, on_left, on_right = jnp.moveaxis(halves, 2, 0)
+            *halves, bits_of_threshold = jnp.moveaxis(growth.halves[self.trees, at], 2, 0)
+            left, right, input, on_left, on_right = (a.astype(jnp.int32) for a in halves)
             X = self.cut(self.X, piece)
             # a sum, as XLA would divide a gather from all points among threads, for a few of them
-            own_input = input[:, :, None] == np.arange(X.shape[2])[None, None]
+            own_input = input[:, :, None] == np.arange(X.shape[2], dtype=np.int32)[None, None]
             x = jnp.sum(jnp.where(own_input, X, 0), axis=2, dtype=X.dtype)
-            x = _as_float(x, growth.threshold.dtype)
-            goes_right = x > growth.threshold[self.trees, at]
+            goes_right = _as_float(x) > _number(bits_of_threshold)
             here = jnp.where(here < 0, here, jnp.where(goes_right, right, left))
             beside = jnp.where(goes_right, on_right, on_left)
             draw = uniform_of(hashed(bits, points))
@@ -167,7 +173,7 @@ class _Points:
 
         def draw(piece: jax.Array, own: tuple) -> tuple:
             drawn, sums = own
-            part = _as_float(self.cut(ends, piece), drawn.dtype)
+            part = _as_float(self.cut(ends, piece))
             most, least = part[:, :, :D], -part[:, :, D:]
             # without points that span it a node gets NaN, and nothing goes right
             draws = uniform_of(self.draws(bits, piece), drawn.dtype)
@@ -185,7 +191,7 @@ class _Points:
 
         def add(piece: jax.Array, sums: jax.Array) -> jax.Array:
             here = self.cut(node, piece)
-            x = _as_float(self.cut(self.X, piece)[:, :, : drawn.shape[2]], drawn.dtype)
+            x = _as_float(self.cut(self.X, piece)[:, :, : drawn.shape[2]])
             left = ~(x > drawn[self.trees, jnp.maximum(here, 0)])
             left = jnp.pad(left, ((0, 0), (0, 0), (0, 1)), constant_values=True)
             terms = jnp.where(left[:, :, None], self.cut(self.counted, piece)[:, :, :, None], 0)
@@ -223,20 +229,22 @@ class _Points:
             left = jnp.where(on[0], first, ~leaf)
             right = jnp.where(parts, jnp.where(on[1], second, ~new), left)
             many = (jnp.where(parts, n, of_all) for n in (on_left, on_right))
-            halves = jnp.stack([left, right, input, *many], axis=2)
+            own_bits = jax.lax.bitcast_convert_type(threshold, self.X.dtype)
+            both = (a.astype(own_bits.dtype) for a in (left, right, input, *many))
+            halves = jnp.stack([*both, own_bits], axis=2)
             # a split has its children, its input, and a link to it
             by = input if self.inputs is None else jnp.take_along_axis(self.inputs, input, axis=1)
-            what = jnp.stack([~leaf, ~new, by, ordinal], axis=2)
-            own_place = 3 * ordinal
-            where = jnp.stack([own_place, own_place + 1, own_place + 2, place], axis=2)
-            where = jnp.where(parts[:, :, None], where, 3 * N)
-            at = jnp.where(parts, ordinal, N)
+            all_links = (a.astype(own_bits.dtype) for a in (~leaf, ~new, by, ordinal))
+            what = jnp.stack([*all_links, own_bits], axis=2)
+            own_place = 4 * ordinal
+            where = own_place[:, :, None] + np.asarray([0, 1, 2, 0, 3], np.int32)[None, None]
+            where = jnp.where(np.arange(5)[None, None] == 3, place[:, :, None], where)
+            where = jnp.where(parts[:, :, None], where, 4 * N)
             place = jnp.where(parts, own_place, place)
             below = jnp.stack([leaf, place, new, own_place + 1], axis=2)
             slots = jnp.where(jnp.stack(on, axis=2), jnp.stack([first, second], axis=2), C)
             return own._replace(
                 halves=self.put(own.halves, halves, piece),
-                threshold=self.put(own.threshold, threshold, piece),
                 ends=self.put(
                     own.ends,
                     jnp.full((T, size, 2 * D), jnp.iinfo(self.X.dtype).min, self.X.dtype),
@@ -245,8 +253,7 @@ class _Points:
                 nodes=own.nodes.at[trees[:, :, None], slots].set(
                     below.reshape(T, size, 2, 2), mode="drop"
                 ),
-                links=own.links.at[trees[:, :, None], where].set(what, mode="drop"),
-                thresholds=own.thresholds.at[trees, at].set(threshold, mode="drop"),
+                splits=own.splits.at[trees[:, :, None], where].set(what, mode="drop"),
                 totals=own.totals + counts[:, :, size],
             )
 
@@ -322,33 +329,41 @@ def grown(
 
     splits, none = num_points > 1, jnp.zeros((), jnp.int32)
     inside = splits & (np.arange(N, dtype=np.int32) < num_points)
-    root = jnp.stack([none, none, none, num_points, num_points])
+    # all points go to the left, as none is above NaN
+    root = jnp.stack([none, none, none, num_points, num_points, ~none])
     begun = _Growth(
         node=jnp.tile(inside.astype(jnp.int32)[None] - 1, (T, 1)),
-        halves=jnp.tile(root[None, None], (T, C, 1)),
-        threshold=jnp.full((T, C), jnp.inf, dtype),
+        halves=jnp.tile(root.astype(own.dtype)[None, None], (T, C, 1)),
         ends=jnp.full((T, C, 2 * D), jnp.iinfo(own.dtype).min, own.dtype),
         drawn=jnp.zeros((T, C, D), dtype),
         sums=jnp.zeros((T, C, 1 + K, D + 1), jnp.int32),
-        nodes=jnp.tile(np.asarray([[[0, 3 * N]]], np.int32), (T, C, 1)),
-        links=jnp.full((T, 3 * N), -1, jnp.int32),
-        thresholds=jnp.zeros((T, N), dtype),
+        nodes=jnp.tile(np.asarray([[[0, 4 * N]]], np.int32), (T, C, 1)),
+        splits=jnp.full((T, 4 * N), -1, own.dtype),
         totals=jnp.tile(jnp.stack([none, splits.astype(jnp.int32)])[None], (T, 1)),
     )
     _, _, after = jax.lax.while_loop(more, level, (none, largest_of_runs(splits), begun))
-    return Tree(after.links[:, : 3 * room], after.thresholds[:, :room])
+    return Tree(after.splits[:, : 4 * room])
+
+
+def _bits_of(dtype: jax.typing.DTypeLike) -> str:
+    """The name of the integers as long as numbers of a dtype."""
+    return f"int{8 * jnp.dtype(dtype).itemsize}"
+
+
+def _number(bits: jax.Array) -> jax.Array:
+    """The numbers of these bits."""
+    return jax.lax.bitcast_convert_type(bits, f"float{8 * bits.dtype.itemsize}")
 
 
 def _ordered(x: jax.Array) -> jax.Array:
     """Integers in the order of numbers: their maximum is found in half of the time."""
-    bits = jax.lax.bitcast_convert_type(x, f"int{8 * x.dtype.itemsize}")
+    bits = jax.lax.bitcast_convert_type(x, _bits_of(x.dtype))
     return jnp.where(bits < 0, bits ^ jnp.iinfo(bits.dtype).max, bits)
 
 
-def _as_float(ordered: jax.Array, dtype: Any) -> jax.Array:
+def _as_float(ordered: jax.Array) -> jax.Array:
     """The numbers that were ordered; NaN for the least integer."""
-    bits = jnp.where(ordered < 0, ordered ^ jnp.iinfo(ordered.dtype).max, ordered)
-    return jax.lax.bitcast_convert_type(bits, dtype)
+    return _number(jnp.where(ordered < 0, ordered ^ jnp.iinfo(ordered.dtype).max, ordered))
 
 
 def _pieces(number: jax.Array, size: int) -> jax.Array:
@@ -406,13 +421,15 @@ def leaves(trees: Tree, roots: np.ndarray, X: jax.Array) -> jax.Array:
 
     The arrays of the trees have one axis, in which each tree has its room from its root (T,) on.
     """
-    B, rows = len(X), np.arange(len(X), dtype=np.int32)[:, None] * X.shape[1]
-    base, flat = jnp.asarray(roots, jnp.int32)[None], X.reshape(-1)
+    B, rows = len(X), np.arange(len(X), dtype=np.int32)[:, None]
+    base, flat = jnp.asarray(roots, jnp.int32)[None], X.T.reshape(-1)
 
     def down(split: jax.Array) -> jax.Array:
-        at = base + jnp.maximum(split, 0)
-        right = flat[rows + trees.links[3 * at + 2]] > trees.threshold[at]
-        return jnp.where(split < 0, split, trees.links[3 * at + right.astype(at.dtype)])
+        at = 4 * (base + jnp.maximum(split, 0))
+        input = trees.splits[at + 2].astype(jnp.int32)
+        right = flat[rows + B * input] > _number(trees.splits[at + 3])
+        after = trees.splits[at + right.astype(jnp.int32)].astype(jnp.int32)
+        return jnp.where(split < 0, split, after)
 
     def inside(split: jax.Array) -> jax.Array:
         return largest_of_runs(jnp.any(split >= 0))

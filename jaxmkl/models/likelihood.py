@@ -92,7 +92,7 @@ class LikelihoodModels(MetricBank):
         """The metric after the steps of Adam on a few examples."""
         X, dtype, diagonal, unit = few.X, few.X.dtype, metric.ndim == 1, few.X.shape[1] ** -0.5
         known = few.known[:, None].astype(dtype)
-        y = few.y.reshape(len(X), -1) * known
+        y = few.y.reshape(len(X), -1)
         number, squares = few.filled.astype(dtype), sums_of(y**2)
 
         def metric_at(entries: jax.Array) -> jax.Array:

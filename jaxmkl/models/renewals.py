@@ -10,7 +10,7 @@ import optax
 from jax.custom_derivatives import zero_from_primal
 
 from jaxmkl import abilities
-from jaxmkl._blocks import largest_of_runs, of_each
+from jaxmkl._blocks import largest_of_runs, of_each, wanted_of_runs
 from jaxmkl._programs import Kept
 from jaxmkl._renewals import Renewals
 from jaxmkl._types import PyTree
@@ -96,8 +96,8 @@ def renewed_if(due: jax.Array, bank: Bank, renewal: Renewal, state: PyTree) -> P
 
     def turn(number: jax.Array, own: PyTree) -> PyTree:
         # else XLA would see that all turns do the same, and do it before the loop, always
-        given, _ = jax.lax.optimization_barrier((renewal, number))
-        return optax.tree.where(due, abilities.renewed(bank, own, given), own)
+        given, own, _ = jax.lax.optimization_barrier((renewal, own, number))
+        return optax.tree.where(wanted_of_runs(due), abilities.renewed(bank, own, given), own)
 
     return jax.lax.fori_loop(0, largest_of_runs(due.astype(jnp.int32)), turn, state)
 

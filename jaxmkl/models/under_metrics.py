@@ -8,6 +8,7 @@ takes 15 ms to compile and a while to begin, whatever it works out. Rules of fir
 they are, on the features of their own bank.
 """
 
+import itertools
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -271,18 +272,23 @@ class UnderMetrics(Bank[UnderMetricsState, UnderMetricsCode, UnderMetricsAux]):
     ) -> UnderMetricsState:
         """The state with other metrics, of the banks that learn theirs so often in a renewal."""
         M = self._inside[0].features.num_coordinates(given.X.shape[1])
-        weights = []
+        weights, places, start = [], list[int](), 0
         for part, of_rule in self._by_rule(state.rules):
-            empty = jnp.zeros((part.num_kernels, M), given.X.dtype)
-            of_models = abilities.gradients(part.rule, of_rule, given.round, empty)
-            weights.append(of_models.reshape(len(of_models), -1, M))
+            # of rules without a metric to learn no weights are looked at
+            if any(self.banks[place.bank].first is not None for place in part.places):
+                empty = jnp.zeros((part.num_kernels, M), given.X.dtype)
+                of_models = abilities.gradients(part.rule, of_rule, given.round, empty)
+                weights.append(of_models.reshape(len(of_models), -1, M))
+                places.extend(range(start, start + part.num_models))
+            start += part.num_models
         of_all, start = jnp.concatenate(weights, axis=1), 0
         metrics: tuple = ()
         for number, (bank, own) in enumerate(zip(self.banks, self._models(), strict=True)):
             end = start + len(_shapes(bank))
             before = after = state.metrics[start:end]
             if bank.first is not None and bank.turns in turns:
-                known = of_all[:, own], state.losses[own], state.variances
+                at = np.searchsorted(places, own)
+                known = of_all[:, at], state.losses[own], state.variances
                 models = Models(before, state.features[start:end], *known)
                 # a place that no other bank of the learner has
                 place = given.place + number * 2**16
@@ -431,17 +437,12 @@ def _some(items: Sequence[Any], wanted: Sequence[bool]) -> list[Any]:
     return [item for item, yes in zip(items, wanted, strict=True) if yes]
 
 
-def _by_place(axis: int, array: jax.Array, places: Sequence[_Place]) -> list[jax.Array]:
-    """The parts of an array of least squares that are those of each place."""
-    ends = np.cumsum([place.num_models for place in places])
-    return jnp.split(array, ends[:-1].tolist(), axis)
-
-
 def _of_places(state: RLSState, places: Sequence[_Place], wanted: Sequence[bool]) -> RLSState:
     """The least squares of those places that are wanted."""
+    ends = np.cumsum([place.num_models for place in places])[:-1].tolist()
 
     def one(axis: int, array: jax.Array) -> jax.Array:
-        return jnp.concatenate(_some(_by_place(axis, array, places), wanted), axis)
+        return jnp.concatenate(_some(jnp.split(array, ends, axis), wanted), axis)
 
     return jax.tree.map(one, _AXES, state)
 
@@ -451,11 +452,19 @@ def _replaced(
 ) -> RLSState:
     """Least squares of several places, with those ``after`` for the places that are meant."""
 
+    ends = np.cumsum([0, *(place.num_models for place in places)]).tolist()
+
     def one(axis: int, old: jax.Array, new: jax.Array) -> jax.Array:
-        own = _by_place(axis, old, places)
-        others = iter(_by_place(axis, new, _some(places, which)))
-        each = [next(others) if yes else a for a, yes in zip(own, which, strict=True)]
-        return jnp.concatenate(each, axis)
+        taken = 0
+        # in place: joined from parts, all of the array would be copied
+        for yes, run in itertools.groupby(range(len(places)), which.__getitem__):
+            if yes:
+                own = list(run)
+                start, size = ends[own[0]], ends[own[-1] + 1] - ends[own[0]]
+                part = jax.lax.slice_in_dim(new, taken, taken + size, axis=axis)
+                old = jax.lax.dynamic_update_slice_in_dim(old, part, start, axis)
+                taken += size
+        return old
 
     return jax.tree.map(one, _AXES, before, after)
 

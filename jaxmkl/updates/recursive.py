@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import DTypeLike
 
 from jaxmkl.updates.second_order import RLS, gathered_diagonal
@@ -21,18 +22,15 @@ class Recursive(NamedTuple):
     penalty of 1, and divided by λ where it is used.
     """
 
-    weights: jax.Array
-    """θ (R, K, M)."""
     covariance: jax.Array
     """S (R, M, M), symmetric to rounding."""
-    rows: jax.Array
-    """h (R, period, M), zeros where nothing was learned."""
+    table: jax.Array
+    """Rows h, zeros where nothing was learned; then θ; and the diagonal of S when this period
+    began (R, period + K + 1, M): one array, of which a round takes one product."""
     discount: jax.Array
     """The product of φ_s (R,)."""
-    floor: jax.Array
-    """The smallest φ of this period (R,)."""
-    diagonal: jax.Array
-    """The diagonal of S when this period began (R, M)."""
+    limits: jax.Array
+    """:meth:`RLS.limits` of this period (2, R)."""
 
     @classmethod
     def start(
@@ -40,19 +38,27 @@ class Recursive(NamedTuple):
     ) -> "Recursive":
         """Before the first example."""
         R, M = rule.num_rates, num_inputs
-        diagonal = jnp.ones((R, M), dtype)
+        diagonal = jnp.ones((R, 1, M), dtype)
+        none = jnp.zeros((R, rule.period + num_outputs, M), dtype)
         return cls(
-            weights=jnp.zeros((R, num_outputs, M), dtype),
             covariance=jnp.tile(jnp.eye(M, dtype=dtype), (R, 1, 1)),
-            rows=jnp.zeros((R, rule.period, M), dtype),
+            table=jnp.concatenate([none, diagonal], axis=1),
             discount=jnp.ones((R,), dtype),
-            floor=rule.limits(diagonal)[0],
-            diagonal=diagonal,
+            limits=jnp.stack(rule.limits(diagonal[:, 0])),
         )
 
-    def predict(self, x: jax.Array) -> jax.Array:
+    def weights(self, rule: RLS) -> jax.Array:
+        """θ (R, K, M)."""
+        return self.table[:, rule.period : -1]
+
+    def _products(self, x: jax.Array) -> jax.Array:
+        """Products of all rows with x and with its squares (R, period + K + 1, 2)."""
+        both = jnp.stack([x, jnp.square(x)], axis=1)
+        return jnp.dot(self.table, both, precision=_HIGHEST)
+
+    def predict(self, rule: RLS, x: jax.Array) -> jax.Array:
         """Values θ·x (R K,)."""
-        return jnp.dot(self.weights, x, precision=_HIGHEST).reshape(-1)
+        return self._products(x)[:, rule.period : -1, 0].reshape(-1)
 
     def after(
         self, rule: RLS, x: jax.Array, errors: jax.Array, round: jax.Array | int, learns: jax.Array
@@ -60,41 +66,41 @@ class Recursive(NamedTuple):
         """The state after the example x of a round, by the errors y - θ·x (R K,), if it learns."""
         ridge = jnp.atleast_1d(jnp.asarray(rule.regularization, x.dtype))
         forgetting = jnp.atleast_1d(jnp.asarray(rule.forgetting, x.dtype))
+        products, b = self._products(x), rule.period
         # S x times the discount, and x'S x
-        past = jnp.dot(self.rows, x, precision=_HIGHEST)  # (R, period)
+        past = jnp.where(np.arange(self.table.shape[1])[None] < b, products[..., 0], 0.0)
         gain = jnp.dot(self.covariance, x, precision=_HIGHEST)
-        gain = gain - jnp.einsum("rs,rsm->rm", past, self.rows, precision=_HIGHEST)
+        gain = gain - jnp.einsum("rs,rsm->rm", past, self.table, precision=_HIGHEST)
         variance = jnp.dot(gain, x, precision=_HIGHEST)
         # rounding must not make the variance of an exhausted direction negative
         learned = learns & (variance > 0)
-        discount = jnp.maximum(forgetting, self.floor) * self.discount
-        apart = jnp.sum(self.diagonal * x[None] ** 2, axis=-1)
-        noise = jnp.maximum(rule.least_noise(apart), ridge)
+        discount = jnp.maximum(forgetting, self.limits[0]) * self.discount
+        noise = jnp.maximum(rule.least_noise(products[:, -1, 1]), ridge)
         length = jax.lax.rsqrt(noise * discount + jnp.where(learned, variance, 1.0))
         length = jnp.where(learned, length, 0.0)[:, None]
         row = jnp.where(learned[:, None], length * gain, 0.0)
         multiples = jnp.where(learned[:, None], length * errors.reshape(len(row), -1), 0.0)
-        place = round % rule.period
-        return self._replace(
-            weights=self.weights + multiples[:, :, None] * row[:, None, :],
-            rows=jax.lax.dynamic_update_index_in_dim(self.rows, row, place, 1),
-            discount=jnp.where(learned, discount, self.discount),
-        )
+        weights = self.weights(rule) + multiples[:, :, None] * row[:, None, :]
+        put = jax.lax.dynamic_update_slice_in_dim
+        table = put(put(self.table, weights, b, 1), row[:, None], round % b, 1)
+        discount = jnp.where(learned, discount, self.discount)
+        return self._replace(table=table, discount=discount)
 
     def close(self, rule: RLS, size: int, round: jax.Array) -> "Recursive":
         """The state after a block of ``size``: S absorbs its rows when a period is full."""
         return rule.settled(lambda own, *when: own._renewed(rule, *when), self, size, round)
 
     def _renewed(self, rule: RLS, full: jax.Array, due: jax.Array) -> "Recursive":
-        rows = jnp.where(full, self.rows, 0.0)
-        learned = jnp.any(rows != 0, axis=(-2, -1))
-        _, jitter = rule.limits(self.diagonal)
-        S = rule.taken_in(self.covariance, self.discount, rows, jitter, learned, full, due)
-        diagonal = jnp.where(full, gathered_diagonal(S), self.diagonal)
-        return self._replace(
+        b, before = rule.period, self.table[:, -1]
+        rows = jnp.where(full, self.table[:, :b], 0.0)
+        pending = rows, self.limits[1][:, None] * before, full, due
+        S = rule.taken_in(self.covariance, self.discount, *pending)
+        diagonal = jnp.where(full, gathered_diagonal(S), before)
+        which = np.arange(self.table.shape[1])[None, :, None]
+        table = jnp.where((which < b) & full, 0.0, self.table)
+        return Recursive(
             covariance=S,
-            rows=self.rows - rows,
+            table=jnp.where(which < which.size - 1, table, diagonal[:, None]),
             discount=jnp.where(full, 1.0, self.discount),
-            floor=rule.limits(diagonal)[0],
-            diagonal=diagonal,
+            limits=jnp.stack(rule.limits(diagonal)),
         )

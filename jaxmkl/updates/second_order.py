@@ -82,14 +82,12 @@ class RLSCode(NamedTuple):
     Products with gains that come later in the period are ignored.
     """
 
-    slot: jax.Array  # int32
-    fresh: jax.Array  # whether the round is not over yet
-    floor: jax.Array  # what φ must not fall below in this period (R, P)
-    jitter: jax.Array  # what is added to the diagonal of S when it ends (R, P, M)
-    noise: jax.Array  # the variance of the label, relative to that of others (R, P)
+    slot: jax.Array  # int32; the period where the round is over
+    jitter: jax.Array  # what is added to the diagonal of S when the period ends (R, P, M)
     gain: jax.Array  # S z (R, P, M)
-    kernel: jax.Array  # z·gains, and K zeros (R, P, period + K)
-    value: jax.Array  # θ·z (K, R, P)
+    # z·gains, θ·z, the variance of the label relative to that of others, and what φ must not fall
+    # below in this period (R, P, period + K + 2), in one array
+    numbers: jax.Array
 
 
 #: Values (K, R, P), and of the period Σ_s h_s·z factor_s (R, P, period) and Σ_s (h_s·z)² (R, P).
@@ -176,22 +174,22 @@ class RLS(Rule[RLSState, RLSCode, RLSAux]):
     def limits(self, diagonal: jax.Array) -> tuple[jax.Array, jax.Array]:
         """The floor and jitter of a period that begins with this diagonal of S (..., R, [P,] M).
 
-        φ must not fall below the floor (..., R, [P]), and the jitter (..., R, [P,] M) is added to
-        the diagonal of S when the period ends: see :class:`RLS`. Rounding errors, divided by φ
-        again and again, would make eigenvalues negative. The error of an entry of S is in
-        proportion to the diagonal entries of its row and column, and so is the jitter: coordinates
-        may have very different scales. If S only shrinks, a few multiples of the machine epsilon
-        are enough to outweigh the errors of earlier periods.
+        φ must not fall below the floor, and as much as the jitter times its diagonal is added to S
+        when the period ends (..., R, [P]): see :class:`RLS`. Rounding errors, divided by φ again
+        and again, would make eigenvalues negative. The error of an entry of S is in proportion to
+        the diagonal entries of its row and column, and so is the jitter: coordinates may have very
+        different scales. If S only shrinks, a few multiples of the machine epsilon are enough to
+        outweigh the errors of earlier periods.
         """
         dtype, M = diagonal.dtype, diagonal.shape[-1]
         # Each step is rounded in every program alike: sums that XLA fuses would not be, nor would
         # products that are added to something.
         trace = jnp.matmul(diagonal, jnp.ones((M,), dtype), precision=_HIGHEST)
-        growth = jnp.clip(trace / (M * jnp.asarray(self.max_growth, dtype)), 0.0, 1.0)
+        growth = jnp.clip(trace / M / jnp.asarray(self.max_growth, dtype), 0.0, 1.0)
         forgetting = jnp.atleast_1d(jnp.asarray(self.forgetting, dtype)) ** -self.period
         forgotten = (forgetting - 1.0).reshape(-1, *(1,) * (trace.ndim - 1))
-        share = jnp.maximum(JITTER * forgotten, FLOOR / M * (M - trace)) * jnp.finfo(dtype).eps
-        return growth ** (1.0 / self.period), share[..., None] * diagonal
+        jitter = jnp.maximum(JITTER * forgotten, FLOOR / M * (M - trace)) * jnp.finfo(dtype).eps
+        return growth ** (1.0 / self.period), jitter
 
     def least_noise(self, apart: jax.Array) -> jax.Array:
         """2 b u Σ_i S_ii z_i², the least variance of the label of an example z, from the sum.
@@ -219,32 +217,34 @@ class RLS(Rule[RLSState, RLSCode, RLSAux]):
         new = jnp.matmul(Z, state.covariance, precision=_HIGHEST)
         gains = _merged(state.gains, new, start, jnp.arange(b, dtype=jnp.int32) >= slot)
         kernel = jnp.matmul(Z, jnp.swapaxes(gains, -1, -2), precision=_HIGHEST)
-        kernel = jnp.pad(kernel, (*((0, 0),) * 3, (0, len(state.weights))))
         # a product and a sum would do, but XLA's CPU compiler (jaxlib 0.10) gets it wrong here
         value = jnp.matmul(Z, jnp.moveaxis(state.weights, 0, -1), precision=_HIGHEST)
         # here and behind a barrier, not where S is renewed: XLA would copy S there to have it
         # before and after
         diagonal = jax.lax.optimization_barrier(gathered_diagonal(state.covariance))
         floor, jitter = self.limits(diagonal)
-        apart = jnp.einsum("rpbm,rpm->brp", Z**2, diagonal, precision=_HIGHEST)
-        noise = jnp.maximum(self.least_noise(apart), 1.0)
+        jitter = jitter[..., None] * diagonal
+        apart = jnp.einsum("rpbm,rpm->rpb", Z**2, diagonal, precision=_HIGHEST)
+        noise = jnp.maximum(self.least_noise(apart), 1.0)[..., None]
+        floor = jnp.broadcast_to(floor[..., None, None], noise.shape)
+        numbers = jnp.concatenate([kernel, value, noise, floor], axis=-1)
         return RLSCode(
-            slot=slots,
-            fresh=slots >= slot,
-            floor=jnp.broadcast_to(floor, (B, *floor.shape)),
+            slot=jnp.where(slots >= slot, slots, b),
             jitter=jnp.broadcast_to(jitter, (B, *jitter.shape)),
-            noise=noise,
             gain=jnp.moveaxis(new, 2, 0),
-            kernel=jnp.moveaxis(kernel, 2, 0),
-            value=jnp.transpose(value, (2, 3, 0, 1)),
+            numbers=jnp.moveaxis(numbers, 2, 0),
         )
 
     def predict(self, state: RLSState, code: RLSCode, z: jax.Array) -> tuple[jax.Array, RLSAux]:
         """Values (K, R, P); and these with the sums over the period that :meth:`update` uses."""
-        h_z = jnp.einsum("rpsu,rpu->rps", state.table, code.kernel, precision=_HIGHEST)
+        b, width = state.period, state.table.shape[-1]
+        kernel = jnp.where(np.arange(width)[None, None] < b, code.numbers[..., :width], 0.0)
+        h_z = jnp.einsum("rpsu,rpu->rps", state.table, kernel, precision=_HIGHEST)
         sums = jnp.einsum("rps,rpsu->rpu", h_z, state.table, precision=_HIGHEST)
-        values = code.value + jnp.moveaxis(sums[..., state.period :], -1, 0)
-        return values, (values, sums[..., : state.period], jnp.sum(h_z**2, axis=-1))
+        values = jnp.moveaxis(code.numbers[..., b:width] + sums[..., b:], -1, 0)
+        # without the last row, which is zeros, the sum is one of 32, which takes one kernel
+        square = jnp.sum(h_z[..., :-1] ** 2, axis=-1)
+        return values, (values, sums[..., :b], square)
 
     def update(self, state: RLSState, code: RLSCode, aux: RLSAux, feedback: Feedback) -> RLSState:
         (values, past, square), dtype = aux, aux[0].dtype
@@ -253,25 +253,26 @@ class RLS(Rule[RLSState, RLSCode, RLSAux]):
         variance = _left(code, square)
         learned = feedback.taken()[0] & (variance > 0)
         forgetting = jnp.atleast_1d(jnp.asarray(self.forgetting, dtype))[:, None]
-        discount = jnp.maximum(forgetting, code.floor) * state.discount
-        noise = code.noise * discount
+        discount = jnp.maximum(forgetting, code.numbers[..., -1]) * state.discount
+        noise = code.numbers[..., -2] * discount
         root = jax.lax.rsqrt(noise + jnp.where(learned, variance, 1.0))
         # S_t z = (gain - Σ_u past_u gains_u) / discount
         own = jax.nn.one_hot(code.slot, self.period, dtype=dtype)[None, None]
         row = jnp.concatenate([own - past, jnp.moveaxis(errors, 0, -1)], axis=-1)
         row = jnp.where(learned[..., None], root[..., None] * row, 0.0)
-        slot = jnp.where(code.fresh, code.slot, self.period)
         return state._replace(
-            table=jax.lax.dynamic_update_index_in_dim(state.table, row, slot, -2),
+            table=jax.lax.dynamic_update_index_in_dim(state.table, row, code.slot, -2),
             discount=jnp.where(learned, discount, state.discount),
         )
 
     def close(self, state: RLSState, codes: RLSCode, round: jax.Array) -> RLSState:
         """Keep the gains of the block; renew S and θ when a period is full."""
-        fresh = jnp.zeros((self.period,), bool)
-        fresh = jax.lax.dynamic_update_slice_in_dim(fresh, codes.fresh, codes.slot[0], 0)
+        # the last round of a block is never over before the block is
+        start, fresh = codes.slot[-1] + 1 - codes.slot.size, jnp.zeros((self.period,), bool)
+        put = jax.lax.dynamic_update_slice_in_dim
+        fresh = put(fresh, codes.slot < self.period, start, 0)
         new = jnp.moveaxis(codes.gain, 0, 2)
-        gains = _merged(state.gains, new, codes.slot[0], fresh[None, None] & state.learned)
+        gains = _merged(state.gains, new, start, fresh[None, None] & state.learned)
         renewed = partial(self._renewed, codes.jitter[0])
         return self.settled(renewed, state._replace(gains=gains), codes.slot.size, round)
 
@@ -297,7 +298,6 @@ class RLS(Rule[RLSState, RLSCode, RLSAux]):
         discount: jax.Array,
         rows: jax.Array,
         jitter: jax.Array,
-        learned: jax.Array,
         full: Any,
         due: jax.Array,
     ) -> jax.Array:
@@ -308,12 +308,9 @@ class RLS(Rule[RLSState, RLSCode, RLSAux]):
         """
         scale = 1.0 / jnp.where(full, discount, 1.0)[..., None, None]
         downdate = jnp.matmul(jnp.swapaxes(rows, -1, -2), rows, precision=_HIGHEST)
-        jitter = jnp.where(learned[..., None], jitter, 0.0)
-        diagonal = (..., *2 * (np.arange(rows.shape[-1], dtype=np.int32),))
-        # added to those entries alone: a pass over S with an identity matrix takes 3 times as long
-        where: Any = {"unique_indices": True, "indices_are_sorted": True}
-        S = scale * (covariance - downdate)
-        S = S.at[diagonal].add(jitter, mode="promise_in_bounds", **where)
+        eye = np.expand_dims(np.eye(rows.shape[-1], dtype=bool), (*range(rows.ndim - 2),))
+        jitter = jnp.where(eye & (downdate > 0), jitter[..., None], 0.0)
+        S = scale * (covariance - downdate) + jitter
         return jax.lax.cond(due, lambda S: (S + jnp.swapaxes(S, -1, -2)) / 2, lambda S: S, S)
 
     def fitted(
@@ -357,7 +354,8 @@ class RLS(Rule[RLSState, RLSCode, RLSAux]):
 
     def _information(self, state: RLSState) -> tuple[jax.Array, jax.Array]:
         """A = S⁻¹ (R, P, M, M), and A θ (K, R, P, M)."""
-        _, jitter = self.limits(gathered_diagonal(state.covariance))
+        diagonal = gathered_diagonal(state.covariance)
+        jitter = self.limits(diagonal)[1][..., None] * diagonal
         state = self._renewed(jitter, state, True, jnp.zeros((), bool))
         A = _inverse(state.covariance)
         return A, jnp.einsum("rpmn,krpn->krpm", A, state.weights, precision=_HIGHEST)
@@ -365,9 +363,8 @@ class RLS(Rule[RLSState, RLSCode, RLSAux]):
     def _renewed(self, jitter: jax.Array, state: RLSState, full: Any, due: jax.Array) -> RLSState:
         """S and θ with all pending examples, if the period is full."""
         factor = jnp.where(full, state.factor, 0.0)
-        learned = jnp.any(full & state.learned, axis=-1)
         rows = jnp.matmul(factor, state.gains, precision=_HIGHEST)
-        pending = rows, jitter, learned, full, due
+        pending = rows, jitter, full, due
         return state._replace(
             weights=state.weights + _change(state, rows),
             covariance=self.taken_in(state.covariance, state.discount, *pending),
@@ -402,7 +399,7 @@ def _(rule: RLS, states: RLSState, start: RLSState | None) -> RLSState:
 
 def _left(code: RLSCode, square: jax.Array) -> jax.Array:
     """z'S z (R, P) times the discount, with the example's own z."""
-    own = jax.lax.dynamic_index_in_dim(code.kernel, code.slot, -1, keepdims=False)
+    own = jax.lax.dynamic_index_in_dim(code.numbers, code.slot, -1, keepdims=False)
     return own - square
 
 
@@ -449,7 +446,7 @@ def _inverse(matrices: jax.Array, least: jax.Array | None = None) -> jax.Array:
 
         def again(carry: tuple) -> tuple:
             tries, delta, _ = carry
-            ridge = (1.0 + delta) * jnp.eye(M, dtype=A.dtype)
+            ridge = (1.0 + delta) * np.eye(M, dtype=A.dtype)
             return tries + 1, 8.0 * delta, factor_and_inverse(ridge + A)[1]
 
         def is_open(carry: tuple) -> jax.Array:

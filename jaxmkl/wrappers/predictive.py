@@ -243,7 +243,7 @@ def _distribution(own: Density, features: Array, value: Array) -> StudentMixture
     few = jnp.maximum(own.number - 1, 1).astype(value.dtype)
     wide = own.running[1] + math.log(100.0) / few * jnp.asarray(WIDER, value.dtype)
     wide = wide.at[0].max(_log(own.labels.variance))
-    log_square = own.running[1] + own.scale.predict(features)[0] + own.offsets
+    log_square = own.running[1] + own.scale.predict(RULE, features)[0] + own.offsets
     log_square = jnp.where(own.number < ALONE, wide, log_square)
     log_square = jnp.clip(log_square, limits[0] + 5.0, limits[1] - 5.0)
     weights = (1.0 - UNIFORM) * jax.nn.softmax(own.log_weights) + UNIFORM / len(DEGREES)

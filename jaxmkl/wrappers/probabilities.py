@@ -161,7 +161,7 @@ class Probabilities(OnBlocks[ProbabilitiesState, ProbabilitiesCode, Probabilitie
             scaled, rows = (jnp.stack([a, -a]) / 2.0 for a in (scaled, rows))
         regressed = jnp.matmul(own.weights, rows.T, precision=_HIGHEST)
         if state.on_inputs is not None and code.passed is not None:
-            regressed = regressed.at[1].add(state.on_inputs.models.predict(code.passed.u))
+            regressed = regressed.at[1].add(state.on_inputs.models.predict(RULE, code.passed.u))
         each = jax.nn.log_softmax(jnp.concatenate([scaled[None], regressed]), axis=-1)
         found = jax.nn.logsumexp(own.log_shares[:, None] + each, axis=0)
         value = jnp.where(usable, found[0] - found[1] if two else found, jnp.nan)
