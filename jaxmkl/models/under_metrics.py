@@ -8,9 +8,9 @@ takes 15 ms to compile and a while to begin, whatever it works out. Rules of fir
 they are, on the features of their own bank.
 """
 
-import itertools
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
+from itertools import compress, groupby
 from typing import Any, NamedTuple
 
 import jax
@@ -281,8 +281,7 @@ class UnderMetrics(Bank[UnderMetricsState, UnderMetricsCode, UnderMetricsAux]):
                 weights.append(of_models.reshape(len(of_models), -1, M))
                 places.extend(range(start, start + part.num_models))
             start += part.num_models
-        of_all, start = jnp.concatenate(weights, axis=1), 0
-        metrics: tuple = ()
+        of_all, start, metrics = jnp.concatenate(weights, axis=1), 0, tuple[Any, ...]()
         for number, (bank, own) in enumerate(zip(self.banks, self._models(), strict=True)):
             end = start + len(_shapes(bank))
             before = after = state.metrics[start:end]
@@ -362,7 +361,9 @@ def _(bank: UnderMetrics, states: UnderMetricsState, start: PyTree | None) -> Un
     """The state of the first shard, but for the models of banks that learn no metric."""
     fixed = [one.first is None for one in bank.banks]
     by_map = [yes for one, yes in zip(bank.banks, fixed, strict=True) for _ in _shapes(one)]
-    require_same(*(_some(own.features, by_map) for own in (states, start) if own is not None))
+    require_same(
+        *([*compress(own.features, by_map)] for own in (states, start) if own is not None)
+    )
     began = (None,) * len(states.rules) if start is None else start.rules
     rules = []
     for part, own, begun in bank._by_rule(states.rules, began):
@@ -371,7 +372,7 @@ def _(bank: UnderMetrics, states: UnderMetricsState, start: PyTree | None) -> Un
         if all(stays):
             first = abilities.merged(part.rule, own, begun)
         elif any(stays):
-            rule = _part_of(_some(part.places, stays)).rule
+            rule = _part_of([*compress(part.places, stays)]).rule
             of_fixed = partial(_of_places, places=part.places, wanted=stays)
             found = jax.vmap(of_fixed)(own), begun and of_fixed(begun)
             first = _replaced(first, abilities.merged(rule, *found), part.places, stays)
@@ -432,17 +433,12 @@ def _part_of(places: list[_Place]) -> _Part:
     return _Part(rule, np.concatenate(vectors)[:, None], 1, places)
 
 
-def _some(items: Sequence[Any], wanted: Sequence[bool]) -> list[Any]:
-    """The items that are wanted."""
-    return [item for item, yes in zip(items, wanted, strict=True) if yes]
-
-
 def _of_places(state: RLSState, places: Sequence[_Place], wanted: Sequence[bool]) -> RLSState:
     """The least squares of those places that are wanted."""
     ends = np.cumsum([place.num_models for place in places])[:-1].tolist()
 
     def one(axis: int, array: jax.Array) -> jax.Array:
-        return jnp.concatenate(_some(jnp.split(array, ends, axis), wanted), axis)
+        return jnp.concatenate([*compress(jnp.split(array, ends, axis), wanted)], axis)
 
     return jax.tree.map(one, _AXES, state)
 
@@ -451,19 +447,17 @@ def _replaced(
     before: RLSState, after: RLSState, places: Sequence[_Place], which: Sequence[bool]
 ) -> RLSState:
     """Least squares of several places, with those ``after`` for the places that are meant."""
-
     ends = np.cumsum([0, *(place.num_models for place in places)]).tolist()
 
     def one(axis: int, old: jax.Array, new: jax.Array) -> jax.Array:
         taken = 0
         # in place: joined from parts, all of the array would be copied
-        for yes, run in itertools.groupby(range(len(places)), which.__getitem__):
+        for yes, run in groupby(range(len(places)), which.__getitem__):
             if yes:
-                own = list(run)
-                start, size = ends[own[0]], ends[own[-1] + 1] - ends[own[0]]
-                part = jax.lax.slice_in_dim(new, taken, taken + size, axis=axis)
+                start, *_, end = [at for place in run for at in ends[place : place + 2]]
+                part = jax.lax.slice_in_dim(new, taken, taken + end - start, axis=axis)
                 old = jax.lax.dynamic_update_slice_in_dim(old, part, start, axis)
-                taken += size
+                taken += end - start
         return old
 
     return jax.tree.map(one, _AXES, before, after)

@@ -116,8 +116,8 @@ class RLS(Rule[RLSState, RLSCode, RLSAux]):
     factor of its change is updated (see :class:`RLSState`), and S itself is renewed once a period.
     In exact arithmetic this is the update above, example by example, except for two terms that
     keep S definite despite rounding errors. With S as it was when the period began, the label of
-    an example has a noise of r in place of 1, and after each period in which something was learned
-    the diagonal of S grows,
+    an example has a noise of r in place of 1, and after each period the diagonal of S grows where
+    something was learned,
 
         d = r φ_k + z·g,   r = max(1, 2 b u Σ_i S_ii z_i²),
         S_ii <- S_ii + u max(1000 (φ^-b - 1), 8 (1 - m)) S_ii,   m = trace S / trace I/λ,
@@ -303,7 +303,7 @@ class RLS(Rule[RLSState, RLSCode, RLSAux]):
     ) -> jax.Array:
         """(S - Σ_s h_s h_s') / discount + jitter I, after rows h (..., period, M), if it is full.
 
-        The jitter is added where anything was learned; the rows are zeros unless full. The result
+        The jitter is added to S_ii where Σ_s h_si² > 0; the rows are zeros unless full. The result
         is made symmetric if that is ``due``.
         """
         scale = 1.0 / jnp.where(full, discount, 1.0)[..., None, None]
