@@ -40,7 +40,7 @@
   than the mean of the labels; ``MKLClassifier`` of rows that are sorted by class.
 - A learner warns where it is made of step sizes that cannot converge. Warnings name your own line.
 - Refused are masked arrays, complex numbers, labels in words where a state is continued, 2^27
-  frequencies, and more than 1,000 classes in a table.
+  frequencies, more than 1,000 classes.
 
 **Tables and the command**
 
@@ -53,7 +53,7 @@
   survives a kill (:mod:`jaxmkl.guide.serving`).
 - ``jaxmkl export`` writes a pipeline for NumPy alone, or for StableHLO (:mod:`jaxmkl.export`).
 - A pipeline learns: ``pipeline.ask(row)``, ``learn(id, label)`` in any order, ``save(path)``.
-- Reports show effects of columns, and which classes are found.
+- Runs say what to do next. Reports show effects of columns, residuals, recall by class.
 - ``predict -`` and ``run -`` answer rows as they come.
 - ``--bad-rows N`` skips rows that cannot be read, in Python :class:`jaxmkl.tables.SkippedRows`.
 - No file is written that is read or named twice, or by two programs.
