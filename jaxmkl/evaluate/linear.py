@@ -43,7 +43,7 @@ class Linear(NamedTuple):
         """The state before the first row, as of :meth:`Baselines.begin`; of the labels before it
         only their mean is known."""
         D, K, counts = num_inputs, max(1, num_classes), np.array(seen.counts or [0.0])
-        covariance, weights, number = np.eye(D + 1), np.zeros((D + 1, K)), counts.sum()
+        covariance, weights, number = np.eye(D + 1), np.zeros((D + 1, K)), float(counts.sum())
         covariance[-1, -1] = 1 / max(number, 1e-6)  # infinite, nearly
         if number:
             mean = seen.total / number - seen.start
