@@ -201,7 +201,7 @@ def test_errors(make, argument):
         make()
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_short_memories_carry_the_prediction_after_a_change():
     """By the information of a composed learner, with one output and with two."""
     X = np.random.default_rng(1).normal(size=(600, 2)).astype(np.float32)

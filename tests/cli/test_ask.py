@@ -167,7 +167,7 @@ def test_a_pool_is_asked_for_by_the_score_at_that_time(session):
         labelling.answer(row + 1, random.Random(row).choice(["tree", "bush"]))
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_of_a_large_pool_some_rows_are_judged(session, monkeypatch):
     monkeypatch.setattr(sessions, "MOST", 10)
     rows = rows_of(plants(30, known=8))
@@ -505,7 +505,7 @@ class Reached(UsageError):
     """The pipeline was read."""
 
 
-@pytest.mark.parametrize("number", [40, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("number", [40, pytest.param(400, marks=pytest.mark.endless)])
 def test_a_damaged_pipeline_is_a_sentence(number, tmp_path, monkeypatch, capsys):
     """Wherever a bit is turned, near the end above all, where an archive lists its members."""
     rows = rows_of(plants(40, known=40))

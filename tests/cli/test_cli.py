@@ -183,7 +183,7 @@ def test_a_run_is_that_of_the_library(tmp_path):
     assert math.isfinite(content["table"][0]["microseconds"])
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_what_is_written_of_large_numbers_has_their_digits(tmp_path):
     """Predictions and targets of which all but the last digits are the same."""
     draws = np.random.default_rng(0)
@@ -237,7 +237,7 @@ def iris(tmp_path):
     return tmp_path / "iris.ndjson", frame["flower"].to_numpy()
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_several_classes_and_labels_at_a_rate(iris, tmp_path, capsys):
     path, labels = iris
     out, said = tmp_path / "iris.json", tmp_path / "said.csv"

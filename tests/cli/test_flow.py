@@ -104,7 +104,7 @@ def figures(path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["anew", "from"])
+@pytest.mark.parametrize("way", ["anew", pytest.param("from", marks=pytest.mark.endless)])
 def test_figures_are_those_of_the_file(way, plants, piped, compiled, tmp_path):
     path, pipeline = plants
     own = ["--learner", "raker", "--set", "num_features=4", "--first", "50", "--target", "kind"]

@@ -189,7 +189,7 @@ def _mark(name):
 ENTRIES = [pytest.param(name, marks=_mark(name)) for name in LEARNERS]
 # whose derivatives are looked at with the long tests: one of each kind. Those on features and
 # with supports are compared with differences beside their recipes.
-KINDS = {"oks_sil", "multitask", "scaled targets"}
+KINDS = {"oks_sil", "multitask"}
 OF_KINDS = [
     pytest.param(name, marks=pytest.mark.slow if name in KINDS else pytest.mark.endless)
     for name in LEARNERS
@@ -349,7 +349,7 @@ def test_repr_says_all_there_is(name):
 
 
 # the first, and the recipes, cover most parts
-NUM_LONG = 3
+NUM_LONG = 2
 MARKS = [pytest.mark.slow] * NUM_LONG
 MARKS += [pytest.mark.endless] * (len(crossings.CROSSINGS) - NUM_LONG)
 

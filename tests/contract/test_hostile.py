@@ -14,6 +14,7 @@ import jaxmkl
 from jaxmkl import abilities, features, models, updates
 from jaxmkl.learners import Aligned, MultiTask
 from jaxmkl.models.supports.eviction import ProjectState
+from tests.common.marks import long
 
 D = 4
 KINDS, TURN = 6, 1000  # rows of one kind, or fewer where all kinds are to come
@@ -176,7 +177,7 @@ def gram(kernels, rows):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SHORT_ONES)
+@pytest.mark.parametrize("name", long(["oks_sil"], SHORT_ONES))
 def test_single_precision_stays_near_double(name, x64):
     stays_near_double_precision(name, SHORT)
 

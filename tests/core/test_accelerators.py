@@ -121,7 +121,14 @@ def test_products_at_less_than_full_precision_are_found():
         assert len(at_less_than_full_precision(text)) == number
 
 
-@pytest.mark.parametrize("name", quick(["raker", "oks_sil", "predictive"], EVERYTHING))
+# one of each kind, for whom it takes a second or two, and two of those that are larger
+SMALL = ["raker", "oks_sil", "predictive"]
+SOME = [*SMALL, "spa", "multitask"]
+
+
+@pytest.mark.parametrize(
+    "name", quick(SMALL, SOME) + long([], [name for name in EVERYTHING if name not in SOME])
+)
 def test_learners_multiply_at_full_precision(name):
     """GPUs would round factors to TF32 and TPUs to bfloat16."""
     learner = EVERYTHING[name]()

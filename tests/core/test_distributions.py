@@ -136,6 +136,7 @@ def test_quantiles_at_the_ends(x64):
     assert np.isfinite(quantile(mixture(), 1e-30))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("degrees", [(3.0, 4.0, 10.0, 50.0), (2.5, 3.5, 9.5, 20.5)])
 def test_derivatives_at_the_location(x64, degrees):
     """A label that equals the prediction, and the median."""
