@@ -9,7 +9,7 @@ from experiment_rows import SMALL, rows_of_run, value
 from experiments.__main__ import main
 from experiments.decisions import arms, labels, search
 from experiments.evaluate import Stream, keys_of
-from tests.common.trees import assert_equal, plain, row_of
+from tests.common.trees import assert_close, assert_equal, plain, row_of
 
 SMALL_PROGRAMS = True
 
@@ -51,11 +51,12 @@ def test_arms_learn_apart_but_for_the_noise():
     one = row_of(start, 1)
     for x, reward in zip(X, (1.0, 0.0, 2.0, 1.0), strict=True):
         states, one = step(learner, states, jnp.array(1), x, reward), alone(one, x, reward)
-    assert_equal(row_of(states, 1), one)
+    # two programs, whose sines XLA may round differently
+    assert_close(plain(row_of(states, 1)), plain(one), 1e-5)
     for other in (0, 2):  # which were not played
         assert_equal(row_of(plain(states.models), other), row_of(plain(start.models), other))
     assert states.noise.number.tolist() == [4, 4, 4]
-    np.testing.assert_array_equal(states.noise.variance, one.noise.variance)
+    np.testing.assert_allclose(states.noise.variance, one.noise.variance, rtol=1e-5)
     assert 0 < one.noise.variance < 2
     states = step(learner, states, jnp.array(2), X[0], 0.0)
     assert states.noise.number.tolist() == [5, 5, 5]
