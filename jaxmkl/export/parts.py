@@ -144,7 +144,7 @@ def _(bank: TreeModels, state: TreeModelsState, round: jax.Array, num_inputs: in
     return operation(
         "trees",
         links=state.trees.links,
-        thresholds=state.trees.threshold,
+        thresholds=jnp.nan_to_num(state.trees.threshold),  # NaN where there is no split
         roots=plan.roots,
         leaves=plan.bounded(state.of_leaves[:, :K], boosts),
         weights=plan.sums[:E],
