@@ -123,7 +123,7 @@ def test_its_room_is_as_it_says():
     assert sum(leaf.nbytes for leaf in jax.tree.leaves(state)) < 3.1e6
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_merged_shards_grow_it_on_what_they_kept():
     # 96 examples in all, a round in which shards grow the forest alone
     X, y = jax.random.normal(jax.random.key(1), (2, 48, 3)), jnp.zeros((2, 48))

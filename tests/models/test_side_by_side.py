@@ -140,7 +140,7 @@ def test_shards_of_banks_that_learn_no_kernels_are_merged():
         jaxmkl.merge(learner, apart)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_shards_add_up_for_fixed_kernels_beside_those_that_are_learned():
     """The latter are learned anew from all examples, and may forget; the former may not."""
 

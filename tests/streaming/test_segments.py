@@ -1,5 +1,6 @@
 """Segments of few shapes: what another length compiles, and that it changes nothing."""
 
+import itertools
 import logging
 
 import jax
@@ -12,6 +13,7 @@ from jaxmkl.features import FourierFeatures
 from jaxmkl.models import FeatureModels, LikelihoodModels, MetricModels, TreeModels
 from jaxmkl.streaming._engine import room_of
 from jaxmkl.updates import OGD, RLS
+from tests.common.marks import long
 from tests.common.trees import assert_close, assert_equal, plain
 
 SMALL_PROGRAMS = True
@@ -161,7 +163,7 @@ def test_runs_side_by_side_are_those_alone():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [fixed, learned])
+@pytest.mark.parametrize("make", long([learned], [fixed, learned]))
 def test_runs_of_many_keys_compile_nothing_for_another_length_or_number(make, compilations):
     learner, (X, y) = make(), stream(5000)
     all_keys = jax.random.split(jax.random.key(1), 8)
@@ -177,8 +179,10 @@ def test_runs_of_many_keys_compile_nothing_for_another_length_or_number(make, co
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("permute", [True, False])
-@pytest.mark.parametrize("make", [fixed, learned])
+@pytest.mark.parametrize(
+    ("make", "permute"),
+    long([(learned, True)], itertools.product([fixed, learned], [True, False])),
+)
 def test_runs_of_many_keys_are_those_of_one_program(make, permute):
     """A part of a group and a whole one, over renewals and several segments."""
     learner, (X, y) = make(), stream(600)
