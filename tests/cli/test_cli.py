@@ -440,6 +440,7 @@ def test_what_a_metric_learned_is_told(tmp_path, capsys):
     assert [line.split()[1] for line in told[:3]] == list(shares)
 
 
+@pytest.mark.slow
 def test_a_column_of_ndjson_may_come_late(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(_text, "NAMED_BY", 10)
     draws, names, lines = random.Random(0), ("a", "b", "y"), list[dict]()

@@ -83,6 +83,7 @@ def compiled():
     logger.removeHandler(handler)
 
 
+@pytest.mark.slow
 def test_predictions_are_those_of_the_file(plants, piped, compiled, capsys):
     path, pipeline = plants
     assert main(["predict", str(pipeline), str(path)]) == 0

@@ -380,6 +380,7 @@ class Narrow(io.TextIOWrapper):
         super().__init__(io.BytesIO(), "ascii")
 
 
+@pytest.mark.slow
 def test_standard_output_that_lacks_letters(tmp_path, monkeypatch):
     """Tables escape them; data are in UTF-8, as in files."""
     rows = "\n".join(f"{i * i % 7},{'größe' if i % 2 else '木'}" for i in range(80))

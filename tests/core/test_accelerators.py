@@ -215,6 +215,7 @@ def brought_back(monkeypatch):
     return found
 
 
+@pytest.mark.slow
 def test_what_lies_on_an_accelerator_stays_there(brought_back):
     """All but counters, and whether X and y are good, which come back at once."""
     learner = jaxmkl.raker(jaxmkl.Gaussian((0.5, 2.0)), num_features=4)
@@ -237,6 +238,7 @@ def test_what_lies_on_an_accelerator_stays_there(brought_back):
     assert (50, 3) not in brought_back
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("brought_back")
 def test_bad_values_on_an_accelerator_are_named():
     learner = jaxmkl.raker(jaxmkl.Gaussian((0.5, 2.0)), num_features=4)
@@ -268,6 +270,7 @@ def test_bad_values_on_an_accelerator_are_named():
         inside(state)
 
 
+@pytest.mark.slow
 def test_what_a_block_works_out_at_its_end_is_that_of_its_rounds():
     """Losses, also of labels that are missing, and rounds in which the learner diverges."""
     with pytest.warns(RuntimeWarning, match="cannot converge"):

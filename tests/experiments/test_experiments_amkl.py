@@ -72,6 +72,7 @@ def test_some_of_the_labels(data_folder, tmp_path, monkeypatch):
     assert abs(value(rows, "expert_mkl (chance 0.2)", "label_rate") - 0.2) < 0.1
 
 
+@pytest.mark.slow
 def test_parts_whose_learners_have_other_banks_share_no_runs(monkeypatch):
     asked = []
 

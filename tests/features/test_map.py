@@ -184,6 +184,7 @@ def test_maps_are_told_the_label_and_which_models_learn(x64):
     assert 10 < asked < 40
 
 
+@pytest.mark.slow
 def test_metrics_side_by_side_are_features_of_the_inputs_under_each(x64):
     """And each map inside is told of the models on its own features."""
     X, y = stream()

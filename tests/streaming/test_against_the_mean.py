@@ -79,6 +79,7 @@ def run_quietly(X, y):
         return run(X, y)
 
 
+@pytest.mark.slow
 def test_few_rows_other_losses_and_late_labels_are_not_judged():
     assert warned(run, X[:999], CAUCHY[:999]) == []
     assert len(warned(run, X[:1000], CAUCHY[:1000])) == 1
