@@ -48,9 +48,25 @@ class State:
 
     key: Array
     """Typed PRNG key, never consumed."""
-    counters: Array
-    """:attr:`round`, :attr:`invalid`, :attr:`outlying` and :attr:`nonfinite` (4,), int32, in one
-    array, as each array of a state takes kernels of its own in a scan."""
+    round: Array
+    """Examples seen, int32; 2^30 follows on 2^31 - 1."""
+    invalid: Array
+    """Examples refused because x or y was not usable, int32."""
+    outlying: Array
+    """Examples refused because the label was far beyond all before, int32; ``invalid`` counts
+    them too."""
+    nonfinite: Array
+    """Labelled rounds in which it diverges, int32: the loss is infinite or NaN; or a model's value
+    is, or is beyond 1e-9 of the largest number of its dtype (3.4e29, or 1.8e299 in double
+    precision), as sums are whose kernel values overflow; or the prediction is more than 2^23 times
+    as large as any label so far, where labels of classes have the size 1 and count for kernels
+    with k(x, x) = 1 alone; or a classifier's model has a value four times as large as its steps
+    can make it (:func:`jaxmkl.abilities.reach`). And all rounds count of a learner that has a
+    number out of its declared range, as an optimiser may make one.
+
+    Not seen are values below these bounds, however wrong they are, and finite values of a
+    classifier's models whose kernels have other k(x, x) than 1, as polynomials and linear kernels:
+    a bound of theirs would take the largest k(x, x) of the supports of each model."""
     magnitudes: Magnitudes | tuple[()]
     """Magnitudes of the labels so far, by which the next one is judged; () for classes."""
     query: PyTree
@@ -60,44 +76,8 @@ class State:
     dtype: str = pytree.static()
     """Name of the floating dtype."""
 
-    @property
-    def round(self) -> Array:
-        """Examples seen, int32; 2^30 follows on 2^31 - 1."""
-        return self.counters[..., 0]
-
-    @property
-    def invalid(self) -> Array:
-        """Examples refused because x or y was not usable, int32."""
-        return self.counters[..., 1]
-
-    @property
-    def outlying(self) -> Array:
-        """Examples refused because the label was far beyond all before, int32; ``invalid`` counts
-        them too."""
-        return self.counters[..., 2]
-
-    @property
-    def nonfinite(self) -> Array:
-        """Labelled rounds in which it diverges, int32: the loss is infinite or NaN; or a model's
-        value is, or is beyond 1e-9 of the largest number of its dtype (3.4e29, or 1.8e299 in
-        double precision), as sums are whose kernel values overflow; or the prediction is more than
-        2^23 times as large as any label so far, where labels of classes have the size 1 and count
-        for kernels with k(x, x) = 1 alone; or a classifier's model has a value four times as large
-        as its steps can make it (:func:`jaxmkl.abilities.reach`). And all rounds count of a
-        learner that has a number out of its declared range, as an optimiser may make one.
-
-        Not seen are values below these bounds, however wrong they are, and finite values of a
-        classifier's models whose kernels have other k(x, x) than 1, as polynomials and linear
-        kernels: a bound of theirs would take the largest k(x, x) of the supports of each model."""
-        return self.counters[..., 3]
-
     def replace(self: AnyState, **fields: Any) -> AnyState:
-        """The state with some fields, or counters, replaced."""
-        named = fields.keys() - vars(self).keys()
-        counted = {name: fields.pop(name) for name in COUNTERS if name in named}
-        if counted:
-            each = [counted.get(name, getattr(self, name)) for name in COUNTERS]
-            fields["counters"] = jnp.stack(each, axis=-1)
+        """The state with some fields replaced."""
         for name in fields.keys() - vars(self).keys():
             raise TypeError(f"{type(self).__name__} has no field {name!r}")
         return pytree.from_fields(type(self), vars(self) | fields)
@@ -322,7 +302,7 @@ def _start(learner: Algorithm, key: Array, *, num_inputs: int, dtype: np.dtype) 
     """The state before the first round, all of it at once: its parts would compile one by one."""
     frame: dict[str, Any] = {"num_inputs": num_inputs, "dtype": dtype.name}
     frame |= {"key": jax.random.fold_in(key, 0), "query": learner.query.init(dtype)}
-    frame["counters"] = jnp.zeros((len(COUNTERS),), jnp.int32)
+    frame |= {name: jnp.zeros((), jnp.int32) for name in COUNTERS}
     numbers = learner.task == "regression"
     frame["magnitudes"] = Magnitudes.none(learner.num_outputs, dtype) if numbers else ()
     return learner.init_own(frame, jax.random.fold_in(key, 1), num_inputs, dtype)

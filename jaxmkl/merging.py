@@ -8,6 +8,7 @@ import numpy as np
 
 from jaxmkl import _pytree as pytree
 from jaxmkl import abilities
+from jaxmkl._algorithm import COUNTERS
 from jaxmkl._checks import check_state, leaves_by_name
 from jaxmkl._devices import local
 from jaxmkl._learner import require_learner
@@ -136,7 +137,9 @@ def _beginning_with(states: PyTree, number: jax.Array) -> PyTree:
 @jax.jit
 def _rest(states: MKLState, start: MKLState | None) -> dict[str, PyTree]:
     """The merged state besides models and aggregate: counters, the labels' bound and noise."""
-    rest: dict[str, PyTree] = {"counters": added(states.counters, getattr(start, "counters", 0))}
+    rest: dict[str, PyTree] = {
+        n: added(getattr(states, n), getattr(start, n, 0)) for n in COUNTERS
+    }
     rest["magnitudes"] = jax.tree.map(lambda leaf: jnp.max(leaf, axis=0), states.magnitudes)
     noise = states.noise
     rest["noise"] = None if noise is None else noise.merged(getattr(start, "noise", None))

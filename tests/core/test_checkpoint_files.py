@@ -163,8 +163,8 @@ CHANGES = {
         r"load: state\.aggregate\.log_weights must have shape \(2,\); got \(5,\)",
     ),
     "array of another type": (
-        lambda header, arrays: arrays.update({"state.counters": np.zeros(4, np.float32)}),
-        r"load: state\.counters must be int32; got float32",
+        lambda header, arrays: arrays.update({"state.round": np.zeros((), np.float32)}),
+        r"load: state\.round must be int32; got float32",
     ),
 }
 

@@ -152,7 +152,7 @@ def test_in_a_trace_nothing_is_compiled_apart():
         (lambda learner, _: learner.predict(None, X[0]), "state must be one of learner.init"),
         (lambda learner, _: learner.predict_many(None, X), "state must be one of learner.init"),
         (lambda learner, _: learner.predict(learner, X[0]), "state must be one of learner.init"),
-        (lambda learner, s: learner.ask(s.replace(counters=X), X[0]), "state.counters must be of"),
+        (lambda learner, s: learner.ask(s.replace(round=X), X[0]), r"state.round must be of"),
         (lambda learner, s: learner.predict(s, np.ma.masked_less(X[0], 9.0)), "must not be mask"),
     ],
 )

@@ -208,7 +208,8 @@ def replaced(pipeline, frame=None, learner=None):
         found = found | {"columns": columns, "fills": columns.init()}
     if learner is not None:
         D = len(pipeline.columns.features)
-        found = found | {"learner": learner, "state": learner.init(jax.random.key(0), D)}
+        state = jax.eval_shape(lambda: learner.init(jax.random.key(0), D))
+        found = found | {"learner": learner, "state": state}
     return Pipeline(**found)
 
 
