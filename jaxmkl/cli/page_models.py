@@ -66,15 +66,16 @@ def words(results: Results) -> list[Element]:
                 tables.append(element("h3", f"{name}: {column}"))
                 tables.append(markup.columns("word", of, texts))
     text = "Rows spread over the run, predicted with a word and without it: the mean change "
-    text += f"{_unit(results)}. Words are in the order of the sum of the changes."
+    text += f"of the {_unit(results)}. Words are in the order of the sum of the changes."
     return section("Words that matter", text, tables)
 
 
 def _unit(results: Results) -> str:
+    """The number of a prediction that effects are of."""
     if not results.classes:
-        return "of the prediction, in units of the target"
+        return "prediction, in units of the target"
     which = "second class" if len(results.classes) == 2 else "class predicted most often"
-    return f"of the prediction of the {which}"
+    return f"prediction of the {which}"
 
 
 def importances(results: Results) -> list[Element]:
@@ -94,10 +95,7 @@ def importances(results: Results) -> list[Element]:
 
 def effects(results: Results) -> list[Element]:
     """How the predictions of each learner change with the columns that matter most."""
-    shown, unit = [], "prediction, in units of the target"
-    if results.classes:
-        unit = "prediction of the " + ("second class" if len(results.classes) == 2 else "class "
-                                       "predicted most often")  # fmt: skip
+    shown, unit = list[Element](), _unit(results)
     for name, learner in results.learners.items():
         for column, of in learner.effects.items():
             said = [", ".join(one.removeprefix(f"{column}=") for one in of.names)] * bool(of.names)

@@ -232,7 +232,7 @@ class Labelling:
             rows = np.sort(draws.choice(rows, MOST, replace=False))
         elif not len(rows):
             return None
-        learner, state = now.session.pipeline.learner, now.session.pipeline.state
-        state = abilities.out_of_order(learner, state)
-        scores = np.asarray(learner.predict_many(state, X[rows]).score)
+        pipeline = now.session.pipeline
+        state = abilities.out_of_order(pipeline.learner, pipeline.state)
+        scores = np.asarray(pipeline.learner.predict_many(state, X[rows]).score)
         return self.rows.items[rows[np.argmax(np.nan_to_num(scores, nan=np.inf))]]
