@@ -52,13 +52,12 @@ class Recursive(NamedTuple):
         return self.table[:, rule.period : -1]
 
     def _products(self, x: jax.Array) -> jax.Array:
-        """Products of all rows with x and with its squares (R, period + K + 1, 2)."""
-        both = jnp.stack([x, jnp.square(x)], axis=1)
-        return jnp.dot(self.table, both, precision=_HIGHEST)
+        """Products of all rows with x (R, period + K + 1)."""
+        return jnp.dot(self.table, x, precision=_HIGHEST)
 
     def predict(self, rule: RLS, x: jax.Array) -> jax.Array:
         """Values θ·x (R K,)."""
-        return self._products(x)[:, rule.period : -1, 0].reshape(-1)
+        return self._products(x)[:, rule.period : -1].reshape(-1)
 
     def after(
         self, rule: RLS, x: jax.Array, errors: jax.Array, round: jax.Array | int, learns: jax.Array
@@ -68,14 +67,15 @@ class Recursive(NamedTuple):
         forgetting = jnp.atleast_1d(jnp.asarray(rule.forgetting, x.dtype))
         products, b = self._products(x), rule.period
         # S x times the discount, and x'S x
-        past = jnp.where(np.arange(self.table.shape[1])[None] < b, products[..., 0], 0.0)
+        past = jnp.where(np.arange(self.table.shape[1])[None] < b, products, 0.0)
         gain = jnp.dot(self.covariance, x, precision=_HIGHEST)
         gain = gain - jnp.einsum("rs,rsm->rm", past, self.table, precision=_HIGHEST)
         variance = jnp.dot(gain, x, precision=_HIGHEST)
         # rounding must not make the variance of an exhausted direction negative
         learned = learns & (variance > 0)
         discount = jnp.maximum(forgetting, self.limits[0]) * self.discount
-        noise = jnp.maximum(rule.least_noise(products[:, -1, 1]), ridge)
+        apart = jnp.dot(self.table[:, -1], jnp.square(x), precision=_HIGHEST)
+        noise = jnp.maximum(rule.least_noise(apart), ridge)
         length = jax.lax.rsqrt(noise * discount + jnp.where(learned, variance, 1.0))
         length = jnp.where(learned, length, 0.0)[:, None]
         row = jnp.where(learned[:, None], length * gain, 0.0)
