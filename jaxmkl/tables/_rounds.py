@@ -5,6 +5,7 @@ So neither an answer nor a state depends on how rows and labels are grouped.
 """
 
 import functools
+import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -133,6 +134,12 @@ def _late(learner: Learner, state: PyTree, context: PyTree, x: Any, y: Any, aske
 
 
 _predict, _learn = Kept(_predicted, quickly=LARGE), Kept(_received, quickly=LARGE)
+
+
+def stays_when_asked(learner: Learner, state: PyTree) -> bool:
+    """True if to ask for a label changes nothing in the state."""
+    after = abilities.awaiting(learner, state, jnp.asarray(True))
+    return all(map(operator.is_, jax.tree.leaves(after), jax.tree.leaves(state)))
 
 
 @Kept

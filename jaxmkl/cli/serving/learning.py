@@ -13,11 +13,13 @@ nor a process that was killed and replayed its journal can make a bit of differe
 
 An answer that cannot wait for its turn is a prediction by another session, made from the pipeline
 of the latest finished state and thrown away. It may differ from the prediction that the session
-makes in its turn, and so may ``wanted``; what is learned does not depend on it. That a label will
-be accepted in its turn is checked before it is acknowledged, by what no event changes: that its
-row waits, as the server counts, and that it is a label, as the columns say.
+would make in its turn, and so may ``wanted``; what is learned does not depend on it. Where a
+prediction changes nothing, the session makes none for such a row, and only lets it wait. That a
+label will be accepted in its turn is checked before it is acknowledged, by what no event changes:
+that its row waits, as the server counts, and that it is a label, as the columns say.
 """
 
+import itertools
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -78,6 +80,17 @@ def _learned(session: Any, pairs: Sequence) -> list[Any]:
     return [_learned(session, [pair])[0] for pair in pairs]
 
 
+def _expected(session: Any, event: Event, answers: Sequence[Any]) -> bool:
+    """Let the rows of an event wait as they were answered, if they may without a prediction."""
+    if not session.can_expect or any(isinstance(one, Exception) for one in answers):
+        return False
+    try:
+        session.expect(event["rows"], event["ids"])
+    except REFUSALS:
+        return False
+    return True
+
+
 class Learning:
     """A session that one thread owns.
 
@@ -95,10 +108,15 @@ class Learning:
         self._failure: BaseException | None = None
         self.begun: float | None = None  #: the time at which the present event began
 
-    def put(self, events: Sequence[Event]) -> "Future[list[Any]]":
-        """Apply events after all others; the result holds that of each."""
+    def put(self, events: Sequence[Event], given: Sequence[Any] = ()) -> "Future[list[Any]]":
+        """Apply events after all others; the result holds that of each.
+
+        Args:
+          events: the events.
+          given: the answers to the rows of each event that somebody else gave; none for none.
+        """
         self._room.acquire()
-        applied = self._thread.submit(self.here, events)
+        applied = self._thread.submit(self.here, events, given)
         applied.add_done_callback(lambda _: self._room.release())
         return applied
 
@@ -122,15 +140,17 @@ class Learning:
         finally:
             self.begun = None
 
-    def here(self, events: Sequence[Event]) -> list[Any]:
+    def here(self, events: Sequence[Event], given: Sequence[Any] = ()) -> list[Any]:
         """Apply events in this thread, which may be another one if the learning rests."""
         results = []
         try:
             if self._failure is not None:
                 raise self._failure
-            for event in events:
+            for event, answers in itertools.zip_longest(events, given):
                 self.begun = time.monotonic()
-                result = apply(self._session, event)
+                result = answers
+                if not (answers and _expected(self._session, event, answers)):
+                    result = apply(self._session, event)
                 self._seen(event, result)
                 results.append(result)
             pipeline = self._session.pipeline

@@ -1,6 +1,7 @@
 """One thread reads the requests of all clients and answers them, one group after the other.
 
-A group is whatever came while the one before was answered. Its events are written to the journal
+A group is whatever came while the one before was answered; clients who only ask come first in it,
+as they wait for a prediction. Its events are written to the journal
 together. Then they are applied while the disk works, with one ``fsync`` for all, and when both are
 done its answers are given. So nothing that was answered is lost, however the process ends. If the
 journal cannot be written, the group is refused, and none of it is learned; if ``fsync`` fails,
@@ -27,7 +28,7 @@ from jaxmkl.evaluate import plain
 from jaxmkl.tables import Refused
 
 GROUP = 1000  # lines that are answered together, at most, where several clients send some
-SLOW = 0.02  # seconds for which answers wait for labels before them
+SLOW = 0.005  # seconds for which answers wait for labels before them
 MERGED = 64  # rows, or labels, of several lines that become one event, at most
 Answer = dict[str, Any]
 
@@ -141,7 +142,11 @@ class Server:
 
     def _answered(self, jobs: Sequence[Job]) -> None:
         group = _Group(self._events, self._learning.label)
-        read_as = [[group.take(line) for line in job.lines] for job in jobs]
+        requests = [[_read(line) for line in job.lines] for job in jobs]
+        first = [all(map(_is_ask, those)) for those in requests]
+        order = sorted(range(len(jobs)), key=lambda at: not first[at])
+        jobs = [jobs[at] for at in order]
+        read_as = [[group.take(request) for request in requests[at]] for at in order]
         try:
             self._events.append(*group.events)
         except OSError as error:
@@ -166,23 +171,31 @@ class Server:
         results = self._awaited(events[:number]) if number else []
         if later := events[number:]:
             self._applied = self._learning.put(later)
-        results += [None] * len(later)
+        results = [*results, *[None] * len(later)]
         for event, result in zip(events, results, strict=True):
             self._events.settle(event, result)
         return results
 
     def _awaited(self, events: Sequence[Event]) -> list[Any]:
         """The results of events in their turn, or if it does not come soon, without effect."""
-        if self._applied.done():
-            self._applied.result()  # raises what ended the learning
-            if all("rows" in event for event in events):  # which take no time worth a thread
-                return self._learning.here(events)
-        self._applied = self._learning.put(events)
+        if not all("rows" in event for event in events):
+            self._applied = self._learning.put(events)
+            try:
+                return self._applied.result(SLOW)
+            except TimeoutError:
+                return self._viewed(events)
         try:
-            return self._applied.result(SLOW)
+            self._applied.result(SLOW)  # raises what ended the learning
         except TimeoutError:
-            view = self._another(self._learning.finished)
-            return [_viewed(view, event) for event in events]
+            answers = self._viewed(events)
+            self._applied = self._learning.put(events, answers)
+            return answers
+        return self._learning.here(events)  # rows take no time worth a thread
+
+    def _viewed(self, events: Sequence[Event]) -> list[Any]:
+        """The answers to events whose turn has not come, by a session that is thrown away."""
+        view = self._another(self._learning.finished)
+        return [_viewed(view, event) for event in events]
 
     def _said(self, one: "_Taken | _Refusal", results: Sequence[Any]) -> Any:
         """The answer to a request."""
@@ -288,6 +301,18 @@ class _Taken(NamedTuple):
     first: int
 
 
+def _read(line: bytes) -> "Request | _Refusal":
+    """The request of a line."""
+    try:
+        return read(line)
+    except ValueError as error:
+        return _Refusal(str(error), "line", id_in(line))
+
+
+def _is_ask(request: "Request | _Refusal") -> bool:
+    return isinstance(request, Request) and request.kind == "ask"
+
+
 class _Group:
     """The events of some lines; nothing has happened yet."""
 
@@ -299,15 +324,15 @@ class _Group:
         self._number = len(events.unlabelled)
         self._oldest = (own for own in events.unlabelled if own not in self._changed)
 
-    def take(self, line: bytes) -> "_Taken | _Refusal":
-        """Add the event of a line."""
-        reason = "line"
+    def take(self, request: "Request | _Refusal") -> "_Taken | _Refusal":
+        """Add the event of a request."""
+        if isinstance(request, _Refusal):
+            return request
         try:
-            request = read(line)
-            reason = request.kind
             return self._added(request)
         except ValueError as error:
-            return _Refusal(str(error), reason, id_in(line))
+            own = request.ids[0] if request.ids and not request.is_list else None
+            return _Refusal(str(error), request.kind, own)
 
     def _added(self, request: Request) -> _Taken:
         match request.kind:
