@@ -21,7 +21,7 @@ from jaxmkl.evaluate import candidates
 from jaxmkl.export import export_predictor, predictor, program
 from jaxmkl.tables import Columns, Pipeline, Seen, open_table, save_pipeline
 from jaxmkl.wrappers import RunningMoments, scaled
-from tests.common.marks import quick
+from tests.common.marks import long, quick
 
 SMALL_PROGRAMS = True
 INPUTS = 4
@@ -71,6 +71,7 @@ TABLES = {
 }
 
 QUICK = "diabetes", "linnerud", "friedman 1", "moons"
+OTHERS = long([], [name for name in TABLES if name not in (*QUICK, "iris")])
 
 
 def loaded(pipeline, path):
@@ -94,7 +95,7 @@ def assert_same(pipeline, exported, frame):
             np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5 * frame["y"].std())
 
 
-@pytest.mark.parametrize("name", quick(QUICK, TABLES))
+@pytest.mark.parametrize("name", [*quick(QUICK, (*QUICK, "iris")), *OTHERS])
 def test_raker_predicts_the_same(name, tmp_path):
     frame = TABLES[name]()
     pipeline = trained(frame)
@@ -102,6 +103,7 @@ def test_raker_predicts_the_same(name, tmp_path):
 
 
 LEARNED = {"banks": ("full", "trees", "linear")} | SMALL
+EACH = {"banks": ("full", "likelihood_diagonal", "trees")} | SMALL
 
 
 @pytest.mark.slow
@@ -110,7 +112,8 @@ LEARNED = {"banks": ("full", "trees", "linear")} | SMALL
     [
         pytest.param("iris", FIXED, marks=pytest.mark.endless, id="fixed"),
         pytest.param("moons", LEARNED, marks=pytest.mark.endless, id="learned"),
-        pytest.param("diabetes", {}, id="default"),
+        pytest.param("diabetes", {}, marks=pytest.mark.endless, id="default"),
+        pytest.param("diabetes", EACH, id="metrics and trees"),
     ],
 )
 def test_expert_mkl_predicts_the_same(name, settings, tmp_path):
