@@ -103,7 +103,6 @@ def test_raker_predicts_the_same(name, tmp_path):
 
 
 LEARNED = {"banks": ("full", "trees", "linear")} | SMALL
-EACH = {"banks": ("full", "likelihood_diagonal", "trees")} | SMALL
 
 
 @pytest.mark.slow
@@ -112,8 +111,7 @@ EACH = {"banks": ("full", "likelihood_diagonal", "trees")} | SMALL
     [
         pytest.param("iris", FIXED, marks=pytest.mark.endless, id="fixed"),
         pytest.param("moons", LEARNED, marks=pytest.mark.endless, id="learned"),
-        pytest.param("diabetes", {}, marks=pytest.mark.endless, id="default"),
-        pytest.param("diabetes", EACH, id="metrics and trees"),
+        pytest.param("diabetes", {}, id="default"),
     ],
 )
 def test_expert_mkl_predicts_the_same(name, settings, tmp_path):
