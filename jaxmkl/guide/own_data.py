@@ -89,7 +89,7 @@ given by ``--from`` continues with the labels it has seen, and so do the baselin
 see every label, even those that the learner does not ask for (``--labels``).
 
 >>> from jaxmkl.cli import main
->>> options = ["--learner", "expert_mkl", "--set", "num_features=20", "--set", "banks='fixed'"]
+>>> options = ["--learner", "raker", "--set", "num_features=20", "--set", "step_size=0.02"]
 >>> wanted = [*options, "--density", "--save", "trees.npz", "--json", "trees.json"]
 >>> status = main(["run", "trees.csv", *wanted])                    # doctest: +ELLIPSIS
 <BLANKLINE>

@@ -51,7 +51,7 @@ def without(text, rows):
     ("cell", "reason"),
     [
         (("b", "tall"), "'tall' is not a number"),
-        (("kind", "w"), "'w' is not one of"),
+        pytest.param(("kind", "w"), "'w' is not one of", marks=pytest.mark.endless),
         pytest.param(("c", "1e30"), "the number is too large", marks=pytest.mark.endless),
         pytest.param(("d", "inf"), "'inf' is not finite", marks=pytest.mark.endless),
     ],

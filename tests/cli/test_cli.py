@@ -375,7 +375,7 @@ def test_without_what_the_command_needs():
 
 @pytest.mark.slow
 def test_a_table_with_everything_in_it(tmp_path, capsys):
-    draws, n = np.random.default_rng(0), 6000
+    draws, n = np.random.default_rng(0), 2000
     days = [datetime.datetime(2024, 1, 1) + datetime.timedelta(hours=5 * i) for i in range(n)]
     words = draws.integers(0, 5000, n)
     code = words % 40
@@ -406,7 +406,7 @@ def test_a_table_with_everything_in_it(tmp_path, capsys):
         "column 'item' holds text of",
         "column 'row' counts the rows: left out",
         "the target has 40 classes: 'kind 0', 'kind 1', 'kind 10'",
-        "6,000 rows of 276 inputs, 3,000 without a target: predicted, not learned",
+        "2,000 rows of 276 inputs, 1,000 without a target: predicted, not learned",
     ):
         assert said in shown
     means, content = figures(out)

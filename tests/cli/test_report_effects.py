@@ -11,7 +11,7 @@ from jaxmkl.cli import main
 SMALL_PROGRAMS = True
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_columns_that_matter_are_told_from_those_that_do_not(tmp_path):
     """A column of slope 2, categories 3 apart, and one column of noise, which is told last."""
     rng = np.random.default_rng(0)

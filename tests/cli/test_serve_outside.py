@@ -124,7 +124,7 @@ class Copies:
 
 
 @pytest.mark.parametrize(("rows", "number", "largest", "kills"), [
-    (120, 3, 9, 2), pytest.param(25_000, 4, 200, 10, marks=pytest.mark.endless),
+    (120, 3, 9, 1), pytest.param(25_000, 4, 200, 10, marks=pytest.mark.endless),
 ])  # fmt: skip
 def test_nothing_answered_is_lost_by_a_server_that_is_killed(
     rows, number, largest, kills, begun, tmp_path

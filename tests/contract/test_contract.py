@@ -187,15 +187,15 @@ def _mark(name):
 
 
 ENTRIES = [pytest.param(name, marks=_mark(name)) for name in LEARNERS]
-# whose derivatives are looked at with the long tests: one of each kind. Those on features and
-# with supports are compared with differences beside their recipes.
-KINDS = {"oks_sil", "multitask"}
+# whose derivatives are looked at with the long tests: one that learns its kernel. Those on
+# features and with supports are compared with differences beside their recipes.
+KINDS = {"oks_sil"}
 OF_KINDS = [
     pytest.param(name, marks=pytest.mark.slow if name in KINDS else pytest.mark.endless)
     for name in LEARNERS
 ]
-# which run many seeds at once: one of each kind of state
-TOGETHER = {"amkl_aks", "spa", "oks_sil", "multitask"}
+# which run many seeds at once with the long tests: one with supports, as one on features is quick
+TOGETHER = {"amkl_aks", "spa"}
 
 
 @pytest.fixture(scope="module", params=ENTRIES)
@@ -349,7 +349,7 @@ def test_repr_says_all_there_is(name):
 
 
 # the first, and the recipes, cover most parts
-NUM_LONG = 2
+NUM_LONG = 1
 MARKS = [pytest.mark.slow] * NUM_LONG
 MARKS += [pytest.mark.endless] * (len(crossings.CROSSINGS) - NUM_LONG)
 

@@ -26,7 +26,8 @@ SMALL_PROGRAMS = True
 KERNELS = jaxmkl.Gaussian([0.5, 2.0])
 ROWS, CUT, LATE = 40, 25, 3
 CHANGED = (4, 30)  # rows from which on labels are others; of files the first 4 have none
-SMALL = ("--learner", "raker,amkl_aks", "--set", "num_features=3", "--first", "20")
+SMALL = ("--learner", "raker", "--set", "num_features=3", "--first", "20")
+SEVERAL = ("--learner", "raker,amkl_aks")
 KINDS = "expert_mkl,kernel_ogd,omkl_b"  # of numbers, besides SMALL
 DELAYED = ("--delay", str(LATE))
 SMALL_DELAYED = (*SMALL, *DELAYED)
@@ -193,6 +194,7 @@ def said_by_command(folder, changed, options, parts):
     [
         (DELAYED, "--checkpoint", 6 + LATE),
         (DELAYED, "--from", 1),
+        pytest.param((*DELAYED, *SEVERAL), "--checkpoint", 6 + LATE, marks=pytest.mark.endless),
         pytest.param(("--labels", "0.3"), "--checkpoint", 6, marks=pytest.mark.endless),
     ],
 )

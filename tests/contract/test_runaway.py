@@ -13,6 +13,7 @@ from jaxmkl.cli import main
 from jaxmkl.models import BudgetSupport, DenseSupport, SupportModels, supports
 from jaxmkl.sklearn import MKLRegressor
 from jaxmkl.streaming import _engine
+from tests.common.marks import long
 from tests.common.trees import everything
 
 SMALL_PROGRAMS = True
@@ -182,7 +183,7 @@ def test_a_perceptron_beyond_the_square_root_of_its_rounds_is_counted():
     assert np.abs(outputs.prediction)[beyond].min() < 100
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_blocks_of_accelerators_count_classes_by_the_round_they_are_in():
     learner = doubling(jaxmkl.Gaussian(1.0), jaxmkl.aggregate.Uniform())
     plan = _engine.plan_of("run", learner, 8, everything)
@@ -194,7 +195,7 @@ def test_blocks_of_accelerators_count_classes_by_the_round_they_are_in():
     assert numbers[0] == numbers[1] > 0
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_what_a_vote_hides_is_counted():
     kernels = jaxmkl.KernelDictionary((jaxmkl.Gaussian(1.0), jaxmkl.Polynomial(2)))
     vote = jaxmkl.aggregate.Hedge(0.01, output="vote", cost="mistake")
@@ -208,7 +209,7 @@ def test_what_a_vote_hides_is_counted():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [jaxmkl.oks_sil, jaxmkl.okl_gd])
+@pytest.mark.parametrize("make", long([jaxmkl.okl_gd], [jaxmkl.oks_sil, jaxmkl.okl_gd]))
 def test_a_hypothesis_whose_kernel_moves_is_bounded_by_the_sum_of_its_steps(make):
     learner = make(budget=8, step_size=0.1)
     start = begin(learner)

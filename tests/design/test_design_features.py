@@ -103,7 +103,7 @@ def test_a_step_of_rrss_is_that_of_a_gram_matrix(features: np.ndarray) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize("method", long(["ted", "gmkal"], ["rrss", "ted", "gmkal", "lmkal"]))
+@pytest.mark.parametrize("method", long(["gmkal"], ["rrss", "ted", "gmkal", "lmkal"]))
 def test_low_rank_equals_dense(features: np.ndarray, method: str) -> None:
     given = features if method in SEVERAL else features[0]
     # where an objective is flat, weights a point are near each other only near the minimum
@@ -176,7 +176,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec as Spec
 from jaxmkl import design
 assert len(jax.devices()) == 8
 mesh = jax.make_mesh((8,), ("pool",), axis_types=(AxisType.Auto,))
-F = np.random.default_rng(0).normal(size=(1024, 6)).astype(np.float32)
+F = np.random.default_rng(0).normal(size=(256, 6)).astype(np.float32)
 sharding = NamedSharding(mesh, Spec("pool", None))
 call = lambda F: design.cted(features=F, regularization=0.05, tolerance=1e-4)
 whole, split = call(F), call(jax.device_put(F, sharding))
@@ -186,8 +186,8 @@ np.testing.assert_allclose(a[-1], b[-1], rtol=1e-3)
 assert len(set(whole.ranking[:20].tolist()) & set(split.ranking[:20].tolist())) >= 17
 sharded = jax.ShapeDtypeStruct(F.shape, F.dtype, sharding=sharding)
 text = jax.jit(call).lower(sharded).compile().as_text()
-assert "f32[128,6]" in text  # a device's share of the features
-assert "f32[1024,6]" not in text  # and nowhere all of them
+assert "f32[32,6]" in text  # a device's share of the features
+assert "f32[256,6]" not in text  # and nowhere all of them
 assert "all-reduce" in text
 print("done")
 """

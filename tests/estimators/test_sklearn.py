@@ -166,10 +166,10 @@ def test_a_classifier_predicts_as_run_and_predict_many(classes, num_classes):
 def test_learning_in_parts_is_learning_at_once(classes, numbers):
     X, y = numbers
     at_once, in_parts = regressor().fit(X, y), regressor()
-    for start, stop in ((0, 40), (40, 41), (41, 442)):
+    for start, stop in ((0, 1), (1, 442)):
         in_parts.partial_fit(X[start:stop], y[start:stop])
     np.testing.assert_array_equal(at_once.predict(X), in_parts.predict(X))
-    assert int(in_parts.fit(X[:40], y[:40]).state_.round) == 40  # afresh
+    assert int(in_parts.fit(X, y).state_.round) == len(X)  # afresh
     X, y = classes
     at_once, in_parts = classifier().fit(X, y), classifier()
     in_parts.partial_fit(X[:1], y[:1], classes=[2, 1, 0]).partial_fit(X[1:], y[1:])
@@ -302,7 +302,7 @@ def test_labels_and_weights_that_are_refused(classes):
         found.predict(X)
     with pytest.raises(ValueError, match="classes must be passed on the first call"):
         found.partial_fit(X, y)
-    found.partial_fit(X[:50], y[:50] > 1, classes=[False, True])
+    found.partial_fit(X, y > 1, classes=[False, True])
     with pytest.raises(ValueError, match=r"y must be of the classes \[False  True\]; got \[2\]"):
         found.partial_fit(X, y)
     with pytest.raises(ValueError, match="classes must be those of the first call"):

@@ -6,6 +6,7 @@ import importlib
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -201,14 +202,17 @@ def mine_of_numbers(step_size=0.1):
     return jaxmkl.kernel_ogd(jaxmkl.Gaussian(1.0), step_size=step_size)
 
 
+endless = partial(pytest.param, marks=pytest.mark.endless)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "dataset", "recipe", "metric"),
     [
         ("amkl", "tom", mine_of_numbers, "mse"),
         ("bomkl", "german", mine, "mistake_rate"),
-        ("oks", "german", mine, "mistake_rate"),
-        ("multitask", "digits", mine, "auc"),
+        endless("oks", "german", mine, "mistake_rate"),
+        endless("multitask", "digits", mine, "auc"),
     ],
 )
 def test_a_learner_of_ones_own_joins_a_papers_table(

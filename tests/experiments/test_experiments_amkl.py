@@ -166,7 +166,7 @@ def test_log_odds_are_scored_as_scikit_learn_scores_probabilities():
         assert found["mistake_rate"] == pytest.approx((p.argmax(axis=1) != y).mean())
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_probabilities_stand_beside_those_of_boosting(data_folder, tmp_path, monkeypatch):
     monkeypatch.setattr(amkl_probabilities, "candidate", raker)
     monkeypatch.setattr(amkl_probabilities, "EVERY", 100)
@@ -183,7 +183,7 @@ def test_probabilities_stand_beside_those_of_boosting(data_folder, tmp_path, mon
         assert 0 < value(rows, name, "calibration_error") < 0.3
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_the_sweep_of_figure_2(data_folder, tmp_path, monkeypatch):
     monkeypatch.setattr(amkl, "TOLERANCES", (0.0, 1e9))
     monkeypatch.setattr(amkl, "LONGEST_PAUSES", (1, 4))
@@ -306,6 +306,7 @@ def test_a_missing_file_of_the_paper_is_named(data_folder, capsys):
 
 
 @pytest.mark.data
+@pytest.mark.endless
 def test_raker_on_real_data_errs_less_than_printed(data_dir, tmp_path):
     out = tmp_path / "amkl.json"
     arguments = ["amkl", "--data", str(data_dir), "--datasets", "air", "--algorithms", "raker"]

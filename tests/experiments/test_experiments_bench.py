@@ -158,7 +158,7 @@ def test_a_fleet_is_timed_beside_one_run(monkeypatch, tmp_path):
     assert 0 < examples["raker, a fleet, ragged"] < 120
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_wide_tables_are_read_in_turn_with_another_version(monkeypatch, tmp_path, capsys):
     for name, small in {"SIZES": {20: 30, 40: 30}, "MOST_BESIDE": 20, "REPEATS": 1}.items():
         monkeypatch.setattr(tables, name, small)

@@ -20,7 +20,7 @@ from jaxmkl.evaluate import UsageError
 SMALL_PROGRAMS = True
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_tables_of_budgets(data_folder, tmp_path, capsys):
     arguments = ["bomkl", "--data", str(data_folder), "--datasets", "magic04", "--seeds", "2"]
     arguments += ["--algorithms", "bpas,spa", "--set", "budget=3"]

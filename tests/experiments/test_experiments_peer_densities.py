@@ -78,7 +78,7 @@ def test_a_normal_of_river_is_scored_in_units_of_the_target(stream, river):
     assert found["width"] == pytest.approx((high - low).mean())
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_all_stand_in_one_table(stream, river, monkeypatch):
     monkeypatch.setattr(
         peer_densities, "in_own_process", lambda function, *given: function(*given)

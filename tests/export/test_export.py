@@ -21,7 +21,7 @@ from jaxmkl.evaluate import candidates
 from jaxmkl.export import export_predictor, predictor, program
 from jaxmkl.tables import Columns, Pipeline, Seen, open_table, save_pipeline
 from jaxmkl.wrappers import RunningMoments, scaled
-from tests.common.marks import quick
+from tests.common.marks import long, quick
 
 SMALL_PROGRAMS = True
 INPUTS = 4
@@ -71,6 +71,7 @@ TABLES = {
 }
 
 QUICK = "diabetes", "linnerud", "friedman 1", "moons"
+OTHERS = long([], [name for name in TABLES if name not in (*QUICK, "iris")])
 
 
 def loaded(pipeline, path):
@@ -94,7 +95,7 @@ def assert_same(pipeline, exported, frame):
             np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5 * frame["y"].std())
 
 
-@pytest.mark.parametrize("name", quick(QUICK, TABLES))
+@pytest.mark.parametrize("name", [*quick(QUICK, (*QUICK, "iris")), *OTHERS])
 def test_raker_predicts_the_same(name, tmp_path):
     frame = TABLES[name]()
     pipeline = trained(frame)

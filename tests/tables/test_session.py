@@ -37,6 +37,7 @@ from jaxmkl.wrappers import (
     scaled,
     scaled_targets,
 )
+from tests.common.marks import long
 from tests.common.trees import assert_equal
 
 SMALL_PROGRAMS = True
@@ -127,10 +128,11 @@ LEARNERS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "delay"), [
+@pytest.mark.parametrize(("name", "delay"), long(
+    [("a budget", 0), ("lagged", 3), ("renewals at a rate", 0)], [
     ("numbers", 0), ("a rate", 0), ("a budget", 0), ("lagged", 3), ("three classes", 3),
     ("renewals", 3), ("renewals at a rate", 0),
-])  # fmt: skip
+]))  # fmt: skip
 def test_rows_in_the_order_of_a_file_are_those_of_a_run(name, delay):
     make, K = LEARNERS[name]
     learner, frame = make(), table(K)
@@ -440,10 +442,6 @@ def test_answers_say_how_sure_they_are():
     (answer,) = session.ask(rows_of(frame)[40])
     low, high = answer.interval
     assert low < answer.prediction < high
-    given = Session(fresh(intervals(numbers()), frame))
-    for row in rows_of(frame)[:30]:
-        given.learn_row(row, row["y"])
-    assert given.ask(rows_of(frame)[40])[0].interval[0] < 110
 
     frame = table(3)
     session = Session(fresh(classes(3), frame))
@@ -457,6 +455,14 @@ def test_answers_say_how_sure_they_are():
     (answer,) = session.ask(rows_of(table())[0], importances=True)
     assert_allclose([*answer.importances.values()], [1 / 6, 1 / 3, 1 / 2], rtol=1e-6)
     assert [*answer.importances] == ["width", "height", "soil"]
+
+
+@pytest.mark.endless
+def test_answers_have_the_intervals_of_a_wrapper():
+    given, rows = Session(fresh(intervals(numbers()), table())), rows_of(table())
+    for row in rows[:30]:
+        given.learn_row(row, row["y"])
+    assert given.ask(rows[40])[0].interval[0] < 110
 
 
 WORDS = [

@@ -186,7 +186,7 @@ def test_a_run_says_so_everywhere(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    "kind", ["learned", "short", pytest.param("classes", marks=pytest.mark.slow)]
+    "kind", ["learned", "short", pytest.param("classes", marks=pytest.mark.endless)]
 )
 def test_whether_learners_are_worse_than_the_mean(kind, tmp_path, capsys):
     draws = np.random.default_rng(5)

@@ -80,7 +80,7 @@ class Neighbours(jaxmkl.Algorithm):
 # -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_a_kernel():
     check_kernel(Matern32(0.7))
 
@@ -122,7 +122,7 @@ def test_rates_without_an_axis_of_their_own_are_refused(bank):
         bank(jaxmkl.Gaussian([0.5, 2.0]), PlainSteps([0.1, 0.5]))
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_a_learner():
     check_learner(Neighbours(0.5, query=jaxmkl.query.Disagreement(0.3, 2)))
 
