@@ -137,7 +137,7 @@ def test_a_stack_knows_the_last_labels_that_are_known(delay, x64):
     bank = jaxmkl.models.FeatureModels(jaxmkl.Gaussian(1.0), OGD(0.001))
     errors = []
     for lags in (0, 3):
-        learner = jaxmkl.MKL(bank, Stack(lags=lags))
+        learner = jaxmkl.MKL(bank, Stack(Hedge(1.0), lags=lags))
         state = begin(learner, num_inputs=1, dtype=np.dtype("float64"))
         state, outputs = jaxmkl.run(learner, state, X, y, delay=delay)
         errors.append(outputs.loss[200:].mean() / y[200:].var())

@@ -174,12 +174,13 @@ def test_as_many_runs_as_there_is_room_for():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", long(["spa"], ["raker", "spa"]))
+@pytest.mark.parametrize("name", long(["perceptron"], ["perceptron", "raker", "spa"]))
 def test_runs_on_an_accelerator_are_those_on_a_cpu(name, monkeypatch):
     """Several rounds a turn of the loop, in groups of runs: the same to rounding."""
     learner = {
         "raker": lambda: jaxmkl.raker(jaxmkl.Gaussian((0.5, 2.0)), num_features=4),
         "spa": lambda: jaxmkl.spa(jaxmkl.Gaussian((0.5, 2.0))),
+        "perceptron": lambda: jaxmkl.perceptron(jaxmkl.Gaussian((0.5, 2.0))),
     }[name]()
     X = jax.random.normal(jax.random.key(0), (50, 3))
     keys = jax.random.split(jax.random.key(1), 30)

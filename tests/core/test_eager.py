@@ -46,8 +46,8 @@ def compiled(caplog):
     return of
 
 
-QUICK, KINDS = ("raker", "bpas"), ("expert_mkl", "spa", "multitask")
-# of each kind one, and all others among the endless tests
+QUICK, KINDS = ("raker", "bpas"), ("spa",)
+# of each kind one that is small, and all others among the endless tests
 RECIPES = [
     *quick(QUICK, [*QUICK, *KINDS]),
     *long([], [n for n in jaxmkl.LEARNERS if n not in (*QUICK, *KINDS)]),
@@ -204,7 +204,7 @@ def test_learners_of_ones_own_are_compiled_too(compiled):
     assert compiled(lambda: [mine.predict(state, x).value for x in X[:4]]) == []
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_double_precision_is_kept(x64):
     learner = small("raker")
     for dtype in (np.float32, np.float64):

@@ -76,7 +76,7 @@ def check(X, y, widths, budget, num_aligned):
     return best
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_agrees_with_the_oracles(x64):
     best = check(*stream(), WIDTHS, BUDGET, NUM_ALIGNED)
     assert len(set(best[1:NUM_ALIGNED])) > 1, "one kernel after another was best"

@@ -104,7 +104,7 @@ def test_a_task_that_is_none_is_refused(bad, x64):
     assert_same(after, counted)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_an_example_without_a_usable_label_teaches_nothing(x64):
     """Its input may come into the dictionary, which knows no labels."""
     learner, (task, X, y) = make(3, h=np.inf), examples(60, 3)

@@ -50,7 +50,7 @@ MODES = {
 }  # fmt: skip
 
 # Each mode takes seconds to compile: the others are for `pytest -m endless`.
-LONG = {"full", "active, mixed, squared", "active, restart, squared", "chance"}
+LONG = {"active, restart, squared", "chance"}
 
 
 def modes(quick=(), outcome=LONG):

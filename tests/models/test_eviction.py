@@ -217,7 +217,7 @@ def many_scales(rng, num):
     return 10.0 ** rng.uniform(-3, 1, size=(num, 1)) * rng.normal(size=(num, 4))
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 @pytest.mark.parametrize("rows", [near_copies, many_scales])
 def test_projections_in_single_precision_stay_by_those_in_double(rows):
     """Wide kernels, whose Gram matrices rounding makes singular: a mistake in two rounds."""
