@@ -72,7 +72,7 @@ def test_oracle(stacked, loss, bound, x64):
             numpy_rule.learn(y[t], judged[t])
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_blocks_divide_the_periods_of_stacks_on_stacks(x64):
     stacks = Stack(Stack(rule=RLS(1.0, period=12)), RLS(1.0, period=32))
     features = jaxmkl.features.FourierFeatures(4)

@@ -11,7 +11,7 @@ from chex import assert_trees_all_close, assert_trees_all_equal
 
 import jaxmkl
 from jaxmkl import pytree, wrappers
-from tests.common.marks import long, quick
+from tests.common.marks import long
 from tests.common.trees import assert_close
 
 SMALL_PROGRAMS = True
@@ -46,12 +46,8 @@ def compiled(caplog):
     return of
 
 
-QUICK, KINDS = ("raker", "bpas"), ("spa",)
-# of each kind one that is small, and all others among the endless tests
-RECIPES = [
-    *quick(QUICK, [*QUICK, *KINDS]),
-    *long([], [n for n in jaxmkl.LEARNERS if n not in (*QUICK, *KINDS)]),
-]
+# one of features and one of supports, and all others among the endless tests
+RECIPES = long(["raker", "bpas"], jaxmkl.LEARNERS)
 
 
 @pytest.mark.parametrize("name", RECIPES)

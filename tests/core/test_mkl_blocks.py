@@ -66,7 +66,7 @@ def stream(learner, dtype=np.float64):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", long(["a stack on Hedge"], LEARNERS))
+@pytest.mark.parametrize("name", long(["a stack"], LEARNERS))
 def test_rounds_on_accelerators_are_the_same(name, x64):
     """Also from amid a block, and a period of least squares, on."""
     learner = LEARNERS[name]()

@@ -83,7 +83,7 @@ def test_agrees_with_the_oracles(x64):
     assert best[-1] != 0
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 @pytest.mark.parametrize("kind", [1e4, "bound"])
 def test_far_examples_are_finite_and_say_nothing(kind):
     X, y = raw(kind, 8)

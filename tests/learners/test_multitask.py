@@ -144,7 +144,7 @@ def test_a_column_without_tasks_is_refused_where_values_are_known():
 # --- mixtures ------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_a_mixture_learns_how_much_the_tasks_share():
     """Tasks with one rule are one model; of those that deny each other each is its own."""
     learner = make(2, components="mixed", loss="squared_hinge")

@@ -258,7 +258,7 @@ STORES = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", STORES)
+@pytest.mark.parametrize("name", long(["sparse", "budget"], STORES))
 def test_a_store_is_a_list_of_supports(name, x64):
     X, present, proposals = rounds(KERNELS.num_kernels)
     arguments = STORES[name], KERNELS, jnp.asarray(X), proposals, present

@@ -83,7 +83,7 @@ class PlainGaussian(Kernel):
         )
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_without_exponents_far_points_would_be_lost():
     # each kernel's perceptron is on its own
     expected, with_exponents, _ = on_the_stream("omkc_dd")
