@@ -13,6 +13,7 @@ from jaxmkl.kernels import Stationary
 from jaxmkl.models import supports
 from jaxmkl.models.supports import BudgetSupport, DenseSupport, Proposal, SparseSupport
 from jaxmkl.models.supports.tiles import Entries, dense_sums, entry_sums
+from tests.common.marks import long
 
 SMALL_PROGRAMS = True
 
