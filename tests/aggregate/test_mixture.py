@@ -127,8 +127,8 @@ def correlated(num_rounds=2000, share=0.8):
     return rng.normal(size=(num_rounds, 1)), y
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("delay", [pytest.param(0, marks=pytest.mark.endless), 3])
+@pytest.mark.endless
+@pytest.mark.parametrize("delay", [0, 3])
 def test_a_stack_knows_the_last_labels_that_are_known(delay, x64):
     """With labels d rounds late the least possible error is 1 - .8^(2 d + 2); .985 for d = 3 if
     the share of the last label were learned as if it were not late. The model hardly learns: one
@@ -137,7 +137,7 @@ def test_a_stack_knows_the_last_labels_that_are_known(delay, x64):
     bank = jaxmkl.models.FeatureModels(jaxmkl.Gaussian(1.0), OGD(0.001))
     errors = []
     for lags in (0, 3):
-        learner = jaxmkl.MKL(bank, Stack(Hedge(1.0), lags=lags))
+        learner = jaxmkl.MKL(bank, Stack(lags=lags))
         state = begin(learner, num_inputs=1, dtype=np.dtype("float64"))
         state, outputs = jaxmkl.run(learner, state, X, y, delay=delay)
         errors.append(outputs.loss[200:].mean() / y[200:].var())

@@ -175,7 +175,7 @@ AROUND = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", long(["one of each class", "late"], AROUND))
+@pytest.mark.parametrize("name", long(["late"], AROUND))
 def test_renewals_between_segments_are_those_of_a_trace(name):
     """Also where some labels are missing, and a run is cut amid a block and at a renewal."""
     X, y = stream()

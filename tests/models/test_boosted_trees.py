@@ -141,7 +141,7 @@ def test_merged_shards_grow_it_on_what_they_kept():
         np.testing.assert_array_equal(counts[found], numbers)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_stays_where_the_forest_alone_grows():
     X = jax.random.normal(jax.random.key(1), (130, 3))
     y, number = X[:, 0] * X[:, 1], jnp.asarray(130, jnp.int32)

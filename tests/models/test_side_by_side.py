@@ -82,7 +82,7 @@ def test_models_are_those_of_the_banks_alone(K):
     alone, key = banks(), jax.random.key(7)
     places = [np.arange(12), np.arange(12, 18), np.arange(18, 21)]
     if K is None:
-        learning = MetricModels(alone[1].bank, "full")
+        learning = MetricModels(alone[1].bank)
         alone = on_features(*reversed(alone[0].rules)), learning
         places = [np.r_[0:6, 9:15], np.arange(6, 9)]
     together = SideBySide(alone)

@@ -122,7 +122,7 @@ class Limited(oracle.SupportMKL):
             super().add(*arguments)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 @pytest.mark.parametrize("store", long([SparseSupport], [DenseSupport, SparseSupport]))
 def test_without_room_nothing_is_learned_and_all_else_goes_on(store, x64):
     name = "omkc_dd" if store is DenseSupport else "spa"

@@ -25,8 +25,9 @@ def fixed():
 
 def learned():
     inside = FeatureModels(jaxmkl.Gaussian(1.0), RLS(0.1, period=8), FourierFeatures(3))
-    metric = MetricModels(inside, "full", 30, first=16)
-    return jaxmkl.MKL((metric, TreeModels(2, 3, sample=30, first=16)), loss="squared")
+    metric = MetricModels(inside, sample=30, first=16)
+    banks = metric, TreeModels(2, 3, sample=30, first=16)
+    return jaxmkl.MKL(banks, jaxmkl.aggregate.Uniform(), loss="squared")
 
 
 def stream(T, D=2):
