@@ -161,7 +161,7 @@ def test_stays_where_the_forest_alone_grows():
 @pytest.mark.slow
 def test_runs_side_by_side_are_those_alone():
     """Bit for bit, also if they have points for other numbers of stages."""
-    bank = TreeModels(4, sample=256, stages=2)
+    bank = TreeModels(4, depth=4, sample=256, stages=2)
     state = bank.init(jax.random.key(0), 3, "float32")
     X = np.random.default_rng(0).normal(size=(256, 3)).astype(np.float32)
 

@@ -82,11 +82,11 @@ def test_oracle_in_units_of_the_deviation(x64):
     assert int(state.labels) == labels == 199 - silent
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 @pytest.mark.parametrize(
     "around",
     [
-        pytest.param(intervals, marks=pytest.mark.endless),
+        intervals,
         lambda inner: intervals(scaled_targets(inner)),
     ],
 )
