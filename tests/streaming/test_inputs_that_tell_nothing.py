@@ -42,7 +42,7 @@ def stream(X, y=Y):
 warned = partial(messages, __file__)
 SMALL = DRAWN * [1.0, 1e-19]
 DRIVERS = [run, stream, pytest.param(run_many, marks=pytest.mark.slow)]
-DRIVERS += [pytest.param(run_fleet, marks=pytest.mark.slow)]
+DRIVERS += [pytest.param(run_fleet, marks=pytest.mark.endless)]
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
