@@ -72,7 +72,7 @@ def test_oracle(stacked, loss, bound, x64):
             numpy_rule.learn(y[t], judged[t])
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_blocks_divide_the_periods_of_stacks_on_stacks(x64):
     stacks = Stack(Stack(rule=RLS(1.0, period=12)), RLS(1.0, period=32))
     features = jaxmkl.features.FourierFeatures(4)
@@ -127,8 +127,8 @@ def correlated(num_rounds=2000, share=0.8):
     return rng.normal(size=(num_rounds, 1)), y
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("delay", [pytest.param(0, marks=pytest.mark.endless), 3])
+@pytest.mark.endless
+@pytest.mark.parametrize("delay", [0, 3])
 def test_a_stack_knows_the_last_labels_that_are_known(delay, x64):
     """With labels d rounds late the least possible error is 1 - .8^(2 d + 2); .985 for d = 3 if
     the share of the last label were learned as if it were not late. The model hardly learns: one

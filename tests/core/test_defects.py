@@ -74,7 +74,9 @@ def test_ambiguous_labels_are_refused():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("module", "loss"), [(np, "hinge"), (jnp, "squared")])
+@pytest.mark.parametrize(
+    ("module", "loss"), [pytest.param(np, "hinge", marks=pytest.mark.endless), (jnp, "squared")]
+)
 def test_data_of_the_enclosing_scope(module, loss):
     learner = small(loss=loss)
     X, y = (module.asarray(array) for array in data())

@@ -137,7 +137,10 @@ def test_quantiles_at_the_ends(x64):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("degrees", [(3.0, 4.0, 10.0, 50.0), (2.5, 3.5, 9.5, 20.5)])
+@pytest.mark.parametrize(
+    "degrees",
+    [(3.0, 4.0, 10.0, 50.0), pytest.param((2.5, 3.5, 9.5, 20.5), marks=pytest.mark.endless)],
+)
 def test_derivatives_at_the_location(x64, degrees):
     """A label that equals the prediction, and the median."""
 
@@ -195,7 +198,7 @@ def test_a_scale_that_is_not_known_makes_all_unknown():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("degrees", [DEGREES, (3.0, 4.0)])
+@pytest.mark.parametrize("degrees", [DEGREES, pytest.param((3.0, 4.0), marks=pytest.mark.endless)])
 def test_scores_of_numpy_are_those_of_the_methods(degrees, x64):
     draws = np.random.default_rng(0)
     mean, y = draws.normal(size=(2, 9))

@@ -11,7 +11,7 @@ from chex import assert_trees_all_close, assert_trees_all_equal
 
 import jaxmkl
 from jaxmkl import pytree, wrappers
-from tests.common.marks import long, quick
+from tests.common.marks import long
 from tests.common.trees import assert_close
 
 SMALL_PROGRAMS = True
@@ -46,12 +46,8 @@ def compiled(caplog):
     return of
 
 
-QUICK, KINDS = ("raker", "bpas"), ("expert_mkl", "spa", "multitask")
-# of each kind one, and all others among the endless tests
-RECIPES = [
-    *quick(QUICK, [*QUICK, *KINDS]),
-    *long([], [n for n in jaxmkl.LEARNERS if n not in (*QUICK, *KINDS)]),
-]
+# one of features and one of supports, and all others among the endless tests
+RECIPES = long(["raker", "bpas"], jaxmkl.LEARNERS)
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -204,7 +200,7 @@ def test_learners_of_ones_own_are_compiled_too(compiled):
     assert compiled(lambda: [mine.predict(state, x).value for x in X[:4]]) == []
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_double_precision_is_kept(x64):
     learner = small("raker")
     for dtype in (np.float32, np.float64):

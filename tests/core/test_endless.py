@@ -105,7 +105,7 @@ def test_a_rate_is_kept_after_two_to_the_30_rounds():
     np.testing.assert_allclose(end.spread, 1.6, atol=0.01)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_the_forgetron_keeps_a_difference_of_sums_that_grow():
     """The loss by removals: each of the two sums would stand still at 2^24."""
     draws = np.random.default_rng(0)
@@ -116,7 +116,7 @@ def test_the_forgetron_keeps_a_difference_of_sums_that_grow():
     assert 0 <= float(state.models[0].eviction.slack[0]) < 1
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_covariances_of_least_squares_stay_definite():
     """With forgetting, rounding must not grow as the directions do that nothing excites."""
     # the narrowest, the middle and the widest of the default kernels

@@ -125,7 +125,7 @@ def test_what_is_known_goes_on_with_the_state():
     assert_equal(state, whole)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_drivers_of_many_runs_warn():
     learner, (X, y) = small(), stream()
     y[40] = -1e12

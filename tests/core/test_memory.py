@@ -10,6 +10,7 @@ from jaxmkl import abilities, pytree
 from jaxmkl._renewals import renewals_of
 from jaxmkl.models import Bank, FeatureModels, LikelihoodModels, MetricModels, TreeModels
 from jaxmkl.reservoir import Renewal, Reservoir
+from tests.common.marks import long
 from tests.common.trees import assert_close, assert_equal, begin, plain, scan
 
 SMALL_PROGRAMS = True
@@ -174,7 +175,7 @@ AROUND = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", AROUND)
+@pytest.mark.parametrize("name", long(["late"], AROUND))
 def test_renewals_between_segments_are_those_of_a_trace(name):
     """Also where some labels are missing, and a run is cut amid a block and at a renewal."""
     X, y = stream()
@@ -186,7 +187,9 @@ def test_renewals_between_segments_are_those_of_a_trace(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["by itself", "scaled, with lags", "late"])
+@pytest.mark.parametrize(
+    "name", long(["scaled, with lags"], ["by itself", "scaled, with lags", "late"])
+)
 def test_rounds_one_by_one_are_renewed_apart_too(name, caplog):
     """A ``step`` compiles its rounds without renewals, and ``update`` and ``skip`` renew, too."""
     X, y = stream()

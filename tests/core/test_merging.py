@@ -3,6 +3,7 @@
 import functools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -121,7 +122,7 @@ def test_losses_of_the_shards_weigh_the_models():
     assert float(np.ptp(total)) > 1
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 @pytest.mark.usefixtures("x64")
 def test_models_of_several_outputs():
     """And uniform weights, and labels refused, which are no examples but are counted."""
@@ -161,8 +162,9 @@ def growing():
     ids=["gradient", "forgetting", "mixture", "supports", "growing", "query", "scaled"],
 )  # fmt: skip
 def test_what_does_not_add_up_is_refused(learner, message):
+    state = learner.init(jax.random.key(0), num_inputs=3)
     with pytest.raises(ValueError, match=message):
-        jaxmkl.merge(learner, shards_of(begin(learner), 2))
+        jaxmkl.merge(learner, jax.tree.map(lambda leaf: jnp.stack([leaf] * 2), state))
 
 
 @pytest.mark.slow

@@ -142,7 +142,7 @@ def test_models_are_judged_by_their_loss_and_penalty_before_the_update(x64):
     assert np.abs(theta).max() > 0.1
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_a_stack_judges_the_models_as_the_aggregate_below_it():
     X, y = data()
     weights = []

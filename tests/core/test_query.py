@@ -330,7 +330,7 @@ def test_examples_that_differ_have_numbers_of_their_own(kind):
     np.testing.assert_array_equal(fingerprints(jnp.where(X == 0, -0.0, X)), numbers)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_the_same_labels_are_asked_for_in_both_precisions(pool):
     """The same numbers are drawn; only a score's own rounding may tell them apart."""
     learner, y = MKL(BANK, query=Margin(0.2)), np.sin(2 * pool[:, 0])

@@ -215,7 +215,7 @@ def test_numbers_out_of_range_are_counted_in_a_trace(driver):
     np.testing.assert_array_equal(found, [0, rounds, rounds, rounds, 0])
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_those_of_wrappers_and_of_many_learners_too():
     inner = jaxmkl.raker(KERNELS, num_features=4, loss="logistic")
     budgeted = jaxmkl.label_budget(jaxmkl.scaled(inner, wrappers.RunningMoments(5.0)), 30)

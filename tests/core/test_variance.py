@@ -86,7 +86,7 @@ def test_models_that_do_not_know_theirs_count_between_models_alone():
     assert float(both.epistemic) == pytest.approx(wanted, rel=1e-3)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_noise_of_a_stream_is_found():
     """The noise is the labels' own, the prediction's variance shrinks, and e² / v is 1."""
     X, y = stream(4000)
@@ -121,7 +121,7 @@ def test_learners_without_a_variance_say_so(make):
     assert jax.eval_shape(learner.step, state, (x, 1.0))[1].variance is None
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_scaled_targets_keep_the_units_of_the_label():
     X, y = stream(1500)
     learner = jaxmkl.wrappers.scaled_targets(least_squares())

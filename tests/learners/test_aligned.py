@@ -76,14 +76,14 @@ def check(X, y, widths, budget, num_aligned):
     return best
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_agrees_with_the_oracles(x64):
     best = check(*stream(), WIDTHS, BUDGET, NUM_ALIGNED)
     assert len(set(best[1:NUM_ALIGNED])) > 1, "one kernel after another was best"
     assert best[-1] != 0
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 @pytest.mark.parametrize("kind", [1e4, "bound"])
 def test_far_examples_are_finite_and_say_nothing(kind):
     X, y = raw(kind, 8)

@@ -104,7 +104,7 @@ def test_a_task_that_is_none_is_refused(bad, x64):
     assert_same(after, counted)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_an_example_without_a_usable_label_teaches_nothing(x64):
     """Its input may come into the dictionary, which knows no labels."""
     learner, (task, X, y) = make(3, h=np.inf), examples(60, 3)
@@ -144,7 +144,7 @@ def test_a_column_without_tasks_is_refused_where_values_are_known():
 # --- mixtures ------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_a_mixture_learns_how_much_the_tasks_share():
     """Tasks with one rule are one model; of those that deny each other each is its own."""
     learner = make(2, components="mixed", loss="squared_hinge")

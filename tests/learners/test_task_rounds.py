@@ -50,7 +50,7 @@ MODES = {
 }  # fmt: skip
 
 # Each mode takes seconds to compile: the others are for `pytest -m endless`.
-LONG = {"full", "active, mixed, squared", "active, restart, squared", "chance"}
+LONG = {"active, restart, squared"}
 
 
 def modes(quick=(), outcome=LONG):
@@ -61,7 +61,7 @@ def modes(quick=(), outcome=LONG):
     return [pytest.param(mode, marks=mark(mode)) for mode in MODES]
 
 
-ALONE = {"active, local, queried", "active, mixed, squared"}
+ALONE = {"active, local, queried"}
 
 
 @pytest.mark.parametrize("mode", modes({"active, local, queried"}, ALONE))

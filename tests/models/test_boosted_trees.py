@@ -141,7 +141,7 @@ def test_merged_shards_grow_it_on_what_they_kept():
         np.testing.assert_array_equal(counts[found], numbers)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_stays_where_the_forest_alone_grows():
     X = jax.random.normal(jax.random.key(1), (130, 3))
     y, number = X[:, 0] * X[:, 1], jnp.asarray(130, jnp.int32)
@@ -161,7 +161,7 @@ def test_stays_where_the_forest_alone_grows():
 @pytest.mark.slow
 def test_runs_side_by_side_are_those_alone():
     """Bit for bit, also if they have points for other numbers of stages."""
-    bank = TreeModels(4, sample=256, stages=4)
+    bank = TreeModels(4, depth=4, sample=256, stages=2)
     state = bank.init(jax.random.key(0), 3, "float32")
     X = np.random.default_rng(0).normal(size=(256, 3)).astype(np.float32)
 

@@ -48,7 +48,7 @@ def test_padding_behind_a_renewal_renews_nothing_again():
 def test_late_labels_renew_once():
     """While labels are waited for the learner inside stays in the round of its renewal."""
     X, y = stream(19)
-    learner = jaxmkl.MKL(bank_of(RLS(0.1)))
+    learner = jaxmkl.MKL(bank_of(OGD(0.1)), jaxmkl.aggregate.Uniform())
     late = delayed(learner, 3)
     state, _ = scan(learner, begin(learner), X[:16], y[:16])
     after, _ = scan(late, begin(late), X, y)

@@ -193,7 +193,7 @@ def test_keeps_the_contract(case):
     check_learner(learner)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 @pytest.mark.parametrize("shape", long(["diagonal"], ["diagonal", "full"]))
 def test_bad_input_leaves_the_metric_finite(shape):
     """Constant inputs or labels, half of the labels missing, a single label."""

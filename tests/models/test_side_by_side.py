@@ -78,12 +78,13 @@ def stream(K, blocks=6):
 @pytest.mark.slow
 @pytest.mark.parametrize("K", [None, pytest.param(3, marks=pytest.mark.endless)])
 def test_models_are_those_of_the_banks_alone(K):
-    # of one output the first two, which compile fewer programs, and other places of least squares
+    # of one output fewer, which compile fewer programs, and other places of least squares
     alone, key = banks(), jax.random.key(7)
     places = [np.arange(12), np.arange(12, 18), np.arange(18, 21)]
     if K is None:
-        alone = on_features(*reversed(alone[0].rules)), alone[1]
-        places = [np.r_[0:6, 12:18], np.arange(6, 12)]
+        learning = MetricModels(alone[1].bank)
+        alone = on_features(*reversed(alone[0].rules)), learning
+        places = [np.r_[0:6, 9:15], np.arange(6, 9)]
     together = SideBySide(alone)
     keys = [jax.random.fold_in(key, i) for i in range(len(alone))]
     own = tuple(begun(bank, key, K) for bank, key in zip(alone, keys, strict=True))

@@ -13,6 +13,7 @@ from jaxmkl.kernels import Stationary
 from jaxmkl.models import supports
 from jaxmkl.models.supports import BudgetSupport, DenseSupport, Proposal, SparseSupport
 from jaxmkl.models.supports.tiles import Entries, dense_sums, entry_sums
+from tests.common.marks import long
 
 SMALL_PROGRAMS = True
 
@@ -258,7 +259,7 @@ STORES = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", STORES)
+@pytest.mark.parametrize("name", long(["sparse", "budget"], STORES))
 def test_a_store_is_a_list_of_supports(name, x64):
     X, present, proposals = rounds(KERNELS.num_kernels)
     arguments = STORES[name], KERNELS, jnp.asarray(X), proposals, present

@@ -231,7 +231,7 @@ def test_leaves_keep_means_of_all_labels_that_meet_them():
             mean += (y[t] - mean) / count
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_merged_shards_grow_trees_on_what_they_kept():
     """Leaves have the means of the examples of both reservoirs."""
     X, y = jax.random.normal(jax.random.key(1), (2, 30, 3)), jnp.zeros((2, 30))

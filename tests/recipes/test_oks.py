@@ -69,7 +69,7 @@ def check(learner, bandwidths, X, y, step_size, smoothing, regularization=0.0):
     assert plain.weights.max() / plain.weights.min() > 2
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_agrees_with_the_oracle(x64):
     X, y, _ = stream()
     arguments = {"step_size": 0.3, "smoothing": 0.3}
@@ -92,7 +92,7 @@ def test_the_papers_kernels_and_rate():
     assert learner.aggregate.rate == pytest.approx(plain_oks.oks_rate(25, 1000))
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_single_precision():
     """The sign of values that no float32 holds decides the weights of narrow kernels."""
     X, y, _ = stream()

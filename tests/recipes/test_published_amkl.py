@@ -8,6 +8,7 @@ from feature_cases import PAPER_BANDWIDTHS, check_outputs, check_state, ogd, run
 
 import jaxmkl
 from jaxmkl.recipes import published
+from tests.common.marks import long
 from tests.common.trees import everything
 
 SMALL_PROGRAMS = FEW_ROWS = True
@@ -41,7 +42,7 @@ def both(name, X, y):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PAPER)
+@pytest.mark.parametrize("name", long(["amkl_aks", "raker"], PAPER))
 def test_every_round_is_the_papers(name, x64):
     X, y = wave(NUM_EXAMPLES, seed=4)
     y = np.where(np.arange(NUM_EXAMPLES) < 40, 0.0, 3 * y)  # models agree as long as all are 0

@@ -47,7 +47,7 @@ def assert_same(found: design.Design, A: np.ndarray) -> None:
 @CENTRINGS
 def test_cted_takes_the_papers_steps(centre: bool) -> None:
     K = grams_of(centre).mean(axis=0)
-    for turns in (1, 2, 7, 20):
+    for turns in (2, 20):
         found = design.cted(K, 0.1, max_iterations=turns, smoothing=EPS, **PLAIN)
         assert_same(found, oracle.cted(K, 0.1, EPS, turns))
         assert int(np.isfinite(found.objective).sum()) == turns

@@ -63,7 +63,10 @@ def check_moving(learner, plain, X, y, *draws, seed=3):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("budget", "samples", "gradients"),
-    [(150, 3, "prediction"), (8, 8, "prediction"), (8, 8, "sketches")],
+    long(
+        [(150, 3, "prediction")],
+        [(150, 3, "prediction"), (8, 8, "prediction"), (8, 8, "sketches")],
+    ),
 )
 def test_oks_sil(budget, samples, gradients, x64):
     """As published, and with all of B drawn, which leaves nothing to chance."""

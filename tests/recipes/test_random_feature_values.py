@@ -197,9 +197,11 @@ def hard_streams(num_examples=50):
 @pytest.mark.parametrize(
     "make",
     [
-        pytest.param(lambda: jaxmkl.raker(num_features=300), marks=pytest.mark.endless),
+        lambda: jaxmkl.raker(num_features=300),
         pytest.param(jaxmkl.amkl_aks, marks=pytest.mark.endless),
-        lambda: jaxmkl.expert_mkl(num_features=20, banks="fixed"),
+        pytest.param(
+            lambda: jaxmkl.expert_mkl(num_features=20, banks="fixed"), marks=pytest.mark.endless
+        ),
         pytest.param(lambda: jaxmkl.expert_mkl(num_features=20), marks=pytest.mark.endless),
     ],
     ids=["raker of many features", "amkl_aks", "fixed bank", "expert_mkl"],

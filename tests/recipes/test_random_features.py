@@ -80,7 +80,7 @@ def check_agreement(name, bandwidths, num_features, rate, tolerance, X, y):
 
 
 @pytest.mark.data
-@pytest.mark.slow
+@pytest.mark.endless
 @pytest.mark.parametrize("name", long(["amkl_aks"], ["amkl_aks", "expert_mkl"]))
 def test_agrees_with_the_oracle_on_tom(name, data_dir, x64):
     with np.load(data_dir / "tom.npz") as file:

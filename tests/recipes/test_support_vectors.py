@@ -50,7 +50,7 @@ def test_agrees_with_the_oracle(name, x64):
     check_run(name, learner_of(name))
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 @pytest.mark.data
 @pytest.mark.parametrize(
     "name", long(["omkc_sd"], [name for name in GROWING if name != "spa, normalized"])
@@ -122,8 +122,8 @@ class Limited(oracle.SupportMKL):
             super().add(*arguments)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("store", [DenseSupport, SparseSupport])
+@pytest.mark.endless
+@pytest.mark.parametrize("store", long([SparseSupport], [DenseSupport, SparseSupport]))
 def test_without_room_nothing_is_learned_and_all_else_goes_on(store, x64):
     name = "omkc_dd" if store is DenseSupport else "spa"
     learner = with_store(name, store(capacity=8, tile=8, period=8))

@@ -60,8 +60,8 @@ def asked(monkeypatch):
     [
         (run, [(T, 2), (T, 1)]),
         (stream, [(T, 2), (T, 1)]),
-        (run_many, [(T, 2), (T, 1)]),
-        (run_fleet, [(1, T, 2), (1, T)]),
+        pytest.param(run_many, [(T, 2), (T, 1)], marks=pytest.mark.endless),
+        pytest.param(run_fleet, [(1, T, 2), (1, T)], marks=pytest.mark.endless),
     ],
 )
 def test_where_data_lie_is_asked_once(driver, shapes, asked):

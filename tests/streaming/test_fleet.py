@@ -103,6 +103,11 @@ def test_what_stands_behind_a_stream_is_not_looked_at():
     for m, length in enumerate(RAGGED):
         X[m, length:], y[m, length:] = np.nan, np.inf
     assert_equal(fleet(RAKER, begin(RAKER), X, y, lengths=np.array(RAGGED)), clean)
+
+
+@pytest.mark.endless
+def test_labels_in_words_behind_a_stream_may_be_missing():
+    X, y = data()
     words = np.where(y > 0, "yes", "no").astype(object)
     classifier = jaxmkl.raker(KERNELS, num_features=4, loss="hinge")
     for m, length in enumerate(RAGGED):
@@ -114,11 +119,11 @@ def test_what_stands_behind_a_stream_is_not_looked_at():
 CLASSIFIER = jaxmkl.raker(KERNELS, num_features=4, loss="hinge")
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 @pytest.mark.parametrize(
     "learner",
     [
-        pytest.param(jaxmkl.wrappers.predictive(RAKER), marks=pytest.mark.endless),
+        jaxmkl.wrappers.predictive(RAKER),
         jaxmkl.wrappers.one_vs_rest(CLASSIFIER, 2),
     ],
     ids=["predictive", "one_vs_rest"],

@@ -19,7 +19,7 @@ from tests.common.trees import assert_close, everything
 assert jax.device_count() == 8
 mesh = jax.make_mesh((4, 2), ("a", "b"))  # of Explicit axes, by default
 kernels = jaxmkl.Gaussian((0.5, 2.0))
-raker, spa = jaxmkl.raker(kernels, num_features=4), jaxmkl.spa(kernels)
+raker, growing = jaxmkl.raker(kernels, num_features=4), jaxmkl.omkc_dd(kernels)
 draws, keys = np.random.default_rng(0), jax.random.split(jax.random.key(1), 30)
 compiled = []
 
@@ -27,7 +27,9 @@ def watched(program, sharding, *given, of=_spread.distributed):
     def call(*given, sharding):
         if sharding is not None:
             lowered = program.func.lower(*given, **program.keywords, sharding=sharding)
-            compiled.append(lowered.compile().as_text())
+            made = lowered.compile()
+            compiled.append(made.as_text())
+            return made(*given)
         return program(*given, sharding=sharding)
     return of(call, sharding, *given)
 
@@ -53,7 +55,7 @@ assert _spread.room_for(everywhere, everywhere.sharding) == _spread.room_for(key
 X = draws.normal(size=(25, 2)).astype(np.float32)
 # with supports the number of turns of a loop is data
 alone, shared = (
-    jaxmkl.run_many(spa, keys, X, X[:, 0] * X[:, 1] > 0, block_size=8, mesh=m)
+    jaxmkl.run_many(growing, keys, X, X[:, 0] * X[:, 1] > 0, block_size=8, mesh=m)
     for m in (None, mesh)
 )
 assert shared[1].loss.shape == (30, 25)
@@ -76,12 +78,12 @@ FLEET = """
 X = draws.normal(size=(30, 20, 2)).astype(np.float32)
 lengths = np.arange(30) % 21
 y, ends = X[..., 0] * X[..., 1] > 0, []
-begin = jax.jit(jax.vmap(lambda key: spa.init(key, 2)))
+begin = jax.jit(jax.vmap(lambda key: growing.init(key, 2)))
 for m in (None, mesh):
     states = begin(keys)
     for _ in range(2):
         states, outputs = jaxmkl.run_fleet(
-            spa, states, X, y, lengths=lengths, mesh=m, block_size=8
+            growing, states, X, y, lengths=lengths, mesh=m, block_size=8
         )
     ends.append((states, outputs))
 assert_close(*ends)
@@ -89,9 +91,9 @@ states = jax.tree.map(lambda leaf: leaf[:16], states)
 for given in (states, None):
     if given is None:  # by now they lie on eight devices
         given = states
-        states, _ = jaxmkl.run_fleet(spa, given, X[:16], y[:16], block_size=8)
+        states, _ = jaxmkl.run_fleet(growing, given, X[:16], y[:16], block_size=8)
     else:
-        states, _ = jaxmkl.run_fleet(spa, given, X[:16], y[:16], block_size=8, mesh=mesh)
+        states, _ = jaxmkl.run_fleet(growing, given, X[:16], y[:16], block_size=8, mesh=mesh)
     assert len(states.round.sharding.device_set) == 8
     assert states.round.addressable_shards[0].data.shape == (2,)
 not_a_word(4)

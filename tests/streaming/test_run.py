@@ -255,7 +255,7 @@ def test_inside_grad():
 # --- what is recorded ----------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_record_chooses():
     _, full = run(record=everything)
     _, kept = run(record=lambda o: {"w": o.info.weights, "n": o.info.num_active, "t": o.queried})

@@ -135,6 +135,7 @@ def test_one_full_row_can_be_too_much(tmp_path, monkeypatch):
         read(path, sparse=True)
 
 
+@pytest.mark.endless
 @pytest.mark.data
 def test_a9a_sparse_is_a9a(data_dir):
     sparse, dense = assert_same_set(data_dir / "a9a.npz")

@@ -111,7 +111,7 @@ def test_run():
     assert_equal(run(jax.device_put(rows), learner=learner), expected)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_run_many():
     keys = jax.random.split(jax.random.key(3), 3)
     sparse, dense = (

@@ -51,7 +51,7 @@ def test_a_state_that_is_continued_takes_no_words(learner, first, then, tmp_path
         jaxmkl.run(*jaxmkl.load(tmp_path / "it.npz"), X, then)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_so_do_the_states_of_many_runs_and_of_fleets():
     many, words = np.stack([X, X]), np.stack([PETS, PETS])
     states, _ = jaxmkl.run_many(TWO, jax.random.split(jax.random.key(0), 2), X, PETS)

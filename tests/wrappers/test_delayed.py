@@ -9,7 +9,7 @@ import pytest
 import jaxmkl
 from jaxmkl import abilities, features, models, query, updates
 from jaxmkl.wrappers import delayed, lagged, predictive, probabilities
-from tests.common.marks import quick
+from tests.common.marks import long, quick
 from tests.common.trees import assert_equal, plain, scan
 
 SMALL_PROGRAMS = True
@@ -151,7 +151,7 @@ def test_labels_of_a_budget_are_outstanding_while_they_are_due():
     assert (int(inner.remaining), int(inner.outstanding)) == (1, 0)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_a_rate_is_kept_whatever_the_delay():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(1000, NUM_INPUTS)).astype(np.float32)
@@ -164,7 +164,7 @@ def test_a_rate_is_kept_whatever_the_delay():
     assert asked[-1] > 100
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_a_label_asked_for_by_hand_counts_once_for_a_rate():
     X, y = data()
     learner = delayed(linear(query.Rate(0.2)), 3)
@@ -186,7 +186,7 @@ def test_a_label_asked_for_by_hand_counts_once_for_a_rate():
     assert int(state.awaited) == int(state.inner.query.waiting) == 0
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_a_late_label_that_is_refused_is_not_waited_for():
     X, y = (array.copy() for array in data())
     y[5::7] = np.nan
@@ -199,7 +199,7 @@ def test_a_late_label_that_is_refused_is_not_waited_for():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("delay", [3, 4])
+@pytest.mark.parametrize("delay", long([4], [3, 4]))
 def test_rounds_go_on_at_the_end_of_the_counter(delay):
     """2^30 follows on 2^31 - 1."""
     X, y = data()

@@ -82,8 +82,14 @@ def test_oracle_in_units_of_the_deviation(x64):
     assert int(state.labels) == labels == 199 - silent
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("around", [intervals, lambda inner: intervals(scaled_targets(inner))])
+@pytest.mark.endless
+@pytest.mark.parametrize(
+    "around",
+    [
+        intervals,
+        lambda inner: intervals(scaled_targets(inner)),
+    ],
+)
 def test_widths_are_of_the_labels_order_from_the_start(around):
     """Where the learner's variance is 0 at first, as nothing or only zeros came before."""
     X, y = stream(600, 0.1)
@@ -111,7 +117,13 @@ def test_labels_that_do_not_vary_yet_make_no_narrow_interval(level):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [least_squares, lambda: jaxmkl.raker(KERNELS, num_features=4)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(least_squares, marks=pytest.mark.endless),
+        lambda: jaxmkl.raker(KERNELS, num_features=4),
+    ],
+)
 def test_an_outlying_label_is_as_none(make):
     X, y = stream(60, 0.3)
     learner, outcome = intervals(make()), []
@@ -140,7 +152,7 @@ def test_widths_in_units_of_the_deviation_have_derivatives(x64):
     assert abs(found) > 1e-3
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_widths_have_derivatives(x64):
     X, y = stream(24, 0.3)
     inner = jaxmkl.raker(KERNELS, num_features=4)

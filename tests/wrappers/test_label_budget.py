@@ -84,7 +84,7 @@ def test_a_budget_for_all_changes_nothing():
     assert int(end.remaining) == NUM_EXAMPLES - int(expected.queried.sum())
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_no_budget_is_no_label():
     bare, state, (X, y), _ = bare_run("raker")
     learner = wrappers.label_budget(bare, 0)
@@ -106,7 +106,7 @@ def test_unusable_inputs_cost_no_label():
     assert int(end.remaining) == 0
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_budgets_side_by_side():
     """A budget is a number like others: one compilation, a sweep is a vmap."""
     bare, _, (X, y), _ = bare_run("amkl_aks")

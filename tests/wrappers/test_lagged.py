@@ -37,7 +37,9 @@ def small(task="regression", asking=BY_CHANCE):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", ["regression", "classification"])
+@pytest.mark.parametrize(
+    "task", ["classification", pytest.param("regression", marks=pytest.mark.endless)]
+)
 def test_oracle(task, x64):
     """The learner inside, fed by hand with what was seen before; of classes their signs."""
     X, y = data(task)
@@ -62,7 +64,7 @@ def test_oracle(task, x64):
     assert 5 < int(outputs.queried.sum()) < NUM_EXAMPLES - 5
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_nothing_appended_is_the_learner_itself():
     X, y = data()
     inner = small()

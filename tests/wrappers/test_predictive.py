@@ -246,34 +246,38 @@ def tables():
 @pytest.mark.parametrize(
     "first", ["as it is", pytest.param("taken off", marks=pytest.mark.endless)]
 )
-def test_no_interval_is_narrow_by_chance(known, first):
-    """With few labels, or constant ones, and targets that are scaled around or inside."""
-    for around in (
-        lambda inner: predictive(scaled_targets(inner)),
-        lambda inner: scaled_targets(predictive(inner)),
-    ):
-        learner = intervals(
-            around(jaxmkl.scaled(learner_of(known), jaxmkl.wrappers.RunningMoments()))
-        )
-        start = begin(learner)
-        for name, X, y in tables():
-            X, y = np.resize(X, (130, 2)).astype("f"), np.resize(y, 130).astype("f")
-            y = y - y[0] if first == "taken off" else y
-            outputs = plain(scan(learner, start, X, y)[1])
-            known_from = 1 + np.argmax(y != y[0])
-            scores = np.asarray(outputs.distribution.log_prob(y))
-            assert np.isnan(scores[:2]).all(), name
-            assert np.isfinite(scores[known_from + 1 :]).all(), name
-            present = scores[np.isfinite(scores)][:50]
-            assert present.min() > -20, (name, present.argmin())
-            low, high = outputs.interval
-            absent = np.isnan(low)
-            assert (absent == np.isnan(high)).all(), name
-            assert (absent | (low < high)).all(), name
-            assert not absent[known_from + 3 :].any(), name
+@pytest.mark.parametrize(
+    "order",
+    [
+        (predictive, scaled_targets),
+        pytest.param((scaled_targets, predictive), marks=pytest.mark.endless),
+    ],
+    ids=["targets scaled inside", "targets scaled around"],
+)
+def test_no_interval_is_narrow_by_chance(known, first, order):
+    """With few labels, or constant ones."""
+    outer, inner = order
+    of_scaled = jaxmkl.scaled(learner_of(known), jaxmkl.wrappers.RunningMoments())
+    learner = intervals(outer(inner(of_scaled)))
+    start = begin(learner)
+    for name, X, y in tables():
+        X, y = np.resize(X, (130, 2)).astype("f"), np.resize(y, 130).astype("f")
+        y = y - y[0] if first == "taken off" else y
+        outputs = plain(scan(learner, start, X, y)[1])
+        known_from = 1 + np.argmax(y != y[0])
+        scores = np.asarray(outputs.distribution.log_prob(y))
+        assert np.isnan(scores[:2]).all(), name
+        assert np.isfinite(scores[known_from + 1 :]).all(), name
+        present = scores[np.isfinite(scores)][:50]
+        assert present.min() > -20, (name, present.argmin())
+        low, high = outputs.interval
+        absent = np.isnan(low)
+        assert (absent == np.isnan(high)).all(), name
+        assert (absent | (low < high)).all(), name
+        assert not absent[known_from + 3 :].any(), name
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_of_two_targets_each_has_its_own():
     """One never varies, and does not keep the other from having a density and an interval."""
     X, y = stream(60)
@@ -302,7 +306,7 @@ def test_a_density_that_is_not_known_has_no_derivative():
     assert np.isfinite(jax.jit(jax.grad(loss))(0.1))
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_padding_and_refused_examples_leave_no_trace():
     X, y = stream(40)
     learner = predictive(learner_of(True))

@@ -6,7 +6,7 @@ import pytest
 
 import jaxmkl
 from jaxmkl.wrappers import probabilities
-from tests.common.marks import quick
+from tests.common.marks import long, quick
 from tests.common.trees import begin, scan
 
 SMALL_PROGRAMS = True
@@ -76,7 +76,7 @@ def by_hand(values, y, two, X=None):
 
 @pytest.mark.parametrize(
     ("num_classes", "passthrough"),
-    quick([(3, True)], [(None, False), (3, False), (None, True), (3, True)]),
+    quick([(3, True)], [(3, True), (None, False)]) + long([], [(3, False), (None, True)]),
 )
 def test_oracle(num_classes, passthrough, x64):
     rng = np.random.default_rng(0)
@@ -103,7 +103,7 @@ def test_oracle(num_classes, passthrough, x64):
     np.testing.assert_allclose(found, np.nanmean(losses), rtol=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_probabilities_are_kept_by_the_stream():
     """Among all rounds of predicted probability p, a share p is positive."""
     rng = np.random.default_rng(1)
@@ -119,7 +119,7 @@ def test_probabilities_are_kept_by_the_stream():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("num_classes", [None, 3])
+@pytest.mark.parametrize("num_classes", long([3], [None, 3]))
 def test_one_class_and_wild_values_are_finite(num_classes):
     """A stream of one class, and values of a millionth and of a million."""
     rng = np.random.default_rng(2)

@@ -75,7 +75,7 @@ def whole(scaler):
     return jax.tree.map(added, scaler, is_leaf=lambda node: isinstance(node, Moments))
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 @pytest.mark.parametrize("name", long(["ranks"], SCALERS))
 def test_unusable_rows_leave_the_scaler_untouched(name):
     """Rows of NaN, infinite and huge values, at both ends of blocks and amid."""
@@ -121,7 +121,7 @@ def test_a_bad_label_does_not_hide_its_input_from_the_scaler():
     np.testing.assert_array_equal(np.isnan(outputs.loss), np.isin(np.arange(40), [5, 6]))
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 @pytest.mark.parametrize("row", [0, 400])
 def test_one_wild_row_costs_few_mistakes(row):
     """At most a tenth more; believed it costs more than twice as many."""

@@ -10,6 +10,7 @@ import pytest
 
 import jaxmkl
 from jaxmkl.wrappers import scaled_targets
+from tests.common.marks import long
 from tests.common.trees import scan
 
 SMALL_PROGRAMS = True
@@ -52,7 +53,9 @@ def test_oracle(x64):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("clip", "offset", "scale"), [(None, 1e4, 1e3), (5.0, -5.0, -2.0)])
+@pytest.mark.parametrize(
+    ("clip", "offset", "scale"), long([(None, 1e4, 1e3)], [(None, 1e4, 1e3), (5.0, -5.0, -2.0)])
+)
 def test_units_change_nothing_else(clip, offset, scale, x64):
     X, y = stream()
     learner = scaled_targets(jaxmkl.raker(KERNELS, num_features=4), clip)
@@ -108,7 +111,7 @@ def test_outliers_cost_little_where_labels_are_clipped():
     assert errors[5.0, "clean"] < 1.1 * errors[None, "clean"]
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 @pytest.mark.filterwarnings("ignore:run. predictions err .* as the mean of the labels would")
 def test_hubers_loss_and_a_clip():
     """Behind scaled targets its threshold is one deviation, whatever the labels' units."""
@@ -145,7 +148,7 @@ def test_one_absurd_label_is_forgotten(at):
     assert np.mean(after**2) < 3 * np.mean(clean**2)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_labels_that_do_not_come_change_nothing():
     X, y = stream(50)
     learner = scaled_targets(jaxmkl.raker(KERNELS, num_features=4))
