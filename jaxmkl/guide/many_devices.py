@@ -227,7 +227,7 @@ reads an Arrow dataset, which may be a folder of Parquet files larger than memor
 >>> for part in "ab":
 ...     columns = {name: draws.normal(size=300) for name in ("x1", "x2", "target")}
 ...     pa.parquet.write_table(pa.table(columns), f"{folder}/{part}.parquet")
->>> def chunks(dataset, inputs, target, size=150):
+>>> def chunks(dataset, inputs, target, size=256):
 ...     for batch in dataset.to_batches(columns=[*inputs, target], batch_size=size):
 ...         columns = [batch[name].to_numpy(zero_copy_only=False) for name in inputs]
 ...         yield np.column_stack(columns), batch[target].to_numpy(zero_copy_only=False)

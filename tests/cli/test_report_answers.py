@@ -41,7 +41,7 @@ def test_a_leak_is_named_everywhere(tmp_path, capsys):
     assert "leak" not in {one["about"] for one in found["advice"]}
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_of_noise_nothing_is_said(tmp_path, capsys):
     columns, y = stream(1000)
     noise = np.random.default_rng(1).permutation(y)

@@ -129,7 +129,7 @@ def test_wrappers_pass_the_count_on():
     assert int(stepped(learner, begin(learner), X, LABELS).nonfinite) == counted(LABELS)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_the_command_says_so(tmp_path, capsys):
     rows = np.random.default_rng(0).normal(size=(24, 2))
     path = tmp_path / "table.csv"

@@ -168,7 +168,7 @@ def test_errors():
         StudentMixture(0.0, jnp.ones(1), jnp.ones(1), (2.0,))
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_a_scale_that_is_not_known_makes_all_unknown():
     mean, scales = np.float32([1.0, 2.0]), np.float32([[0.5, np.nan], [0.5, 2.0]])
     weights = np.float32([0.4, 0.6])

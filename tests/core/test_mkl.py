@@ -156,7 +156,7 @@ def test_a_stack_judges_the_models_as_the_aggregate_below_it():
 # --- several banks -------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_banks_side_by_side():
     """Other kernels and rules; features and supports.
 

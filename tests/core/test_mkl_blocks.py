@@ -65,7 +65,7 @@ def stream(learner, dtype=np.float64):
     return X, y.astype(dtype)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 @pytest.mark.parametrize("name", long(["a stack"], LEARNERS))
 def test_rounds_on_accelerators_are_the_same(name, x64):
     """Also from amid a block, and a period of least squares, on."""

@@ -193,7 +193,7 @@ print("done")
 """
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_sharded_along_the_pool() -> None:
     """Eight devices, each with an eighth of the points, which it keeps to itself."""
     devices = {"XLA_FLAGS": "--xla_force_host_platform_device_count=8", "JAX_PLATFORMS": "cpu"}

@@ -128,7 +128,7 @@ def test_a_regressor_predicts_as_run_and_predict_many(numbers):
         found.predict(X, return_std=True)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_deviations_are_those_of_predict_many(numbers):
     X, y = numbers
     found = MKLRegressor(least_squares, random_state=0).fit(X, y)

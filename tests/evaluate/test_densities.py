@@ -236,7 +236,7 @@ def test_the_command_scores_what_the_library_predicts(rain, tmp_path, capsys):
     assert "leave out --density" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_densities_go_on_from_a_checkpoint(rain, tmp_path, monkeypatch):
     monkeypatch.setattr(source, "ROWS", 64)
     path, *_ = rain

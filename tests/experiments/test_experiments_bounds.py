@@ -52,7 +52,7 @@ def test_losses_and_mistakes_of_many_tasks_stay_within_their_bounds(short, tmp_p
     assert "2 of 2 bounds hold" in capsys.readouterr().out
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_the_bounds_of_a_run_of_many_tasks_are_those_of_a_loop(short):
     kernel = jaxmkl.Gaussian(bounds.WIDTH)
     X, y = bounds.stream()

@@ -41,7 +41,7 @@ def test_the_wheel_and_the_digits():
     assert (rounds.means != arms.digits(jax.random.key(1)).means).any()
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_arms_learn_apart_but_for_the_noise():
     X = np.random.default_rng(0).normal(size=(4, 2)).astype(np.float32)
     learner = arms.learner_of(X)

@@ -158,7 +158,7 @@ def test_stays_where_the_forest_alone_grows():
     assert np.any(plain(one.trees.threshold[:root]) != plain(two.trees.threshold[:root]))
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_runs_side_by_side_are_those_alone():
     """Bit for bit, also if they have points for other numbers of stages."""
     bank = TreeModels(4, depth=4, sample=256, stages=2)

@@ -87,7 +87,7 @@ def test_is_a_plain_loop_over_two_renewals(x64, shape, outputs, forgetting):
             np.testing.assert_allclose(metric @ metric.T, loop.L @ loop.L.T, atol=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_shards_are_merged_by_a_renewal(x64):
     """On all that they saw, which has room, from the models of the shard that saw the most."""
     X, y = stream(40)

@@ -108,7 +108,7 @@ for number in range(150):
 """
 
 
-@pytest.mark.endless
+@pytest.mark.slow
 def test_two_programs_with_one_path(tmp_path):
     """The last to write wins; each file is whole."""
     line = [sys.executable, "-c", MANY, str(tmp_path / "it.npz")]
