@@ -183,6 +183,7 @@ def warm_up(session: Any, pipeline: Pipeline) -> None:
     label = pipeline.classes[0] if pipeline.classes else pipeline.seen.start
     (asked,) = session.ask(row)
     session.learn(asked.id, label)
+    session.expect(row, [asked.id])
     if (renewals := renewals_of(pipeline.learner)) is not None:
         due = renewals.after(int(pipeline.state.round))
         threading.Thread(target=lambda: renewals.renewed(pipeline.state, due), daemon=True).start()

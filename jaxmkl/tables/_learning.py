@@ -20,7 +20,7 @@ from jaxmkl.evaluate import central_intervals, predicts_log_odds
 from jaxmkl.query import All
 from jaxmkl.tables._given import Given, Refused
 from jaxmkl.tables._plain import WHOLE
-from jaxmkl.tables._rounds import Example, asked, awaited, learned, stays_when_asked
+from jaxmkl.tables._rounds import Example, asked, awaited, learned
 from jaxmkl.tables._rows import Chunk
 from jaxmkl.tables.source import of_rows
 from jaxmkl.wrappers import LabelBudget, layers
@@ -74,8 +74,6 @@ class Learning:
         self._places = {name: float(at) for at, name in enumerate(target.classes)}
         self._is_odds = predicts_log_odds(self._learner)
         self._wants_all = _wants_all(self._learner)
-        #: whether rows may wait by :meth:`expect`: to ask for one changes nothing
-        self.can_expect = self._wants_all and stays_when_asked(self._learner, self._state)
         self._free = 0.0  # support vectors for which there is room, at least
 
     @property
@@ -142,18 +140,22 @@ class Learning:
         return answers
 
     def expect(self, rows: Any, ids: Iterable[Id]) -> None:
-        """Let rows wait for their labels as :meth:`ask` does, which somebody else predicted.
+        """Let rows that somebody else predicted wait for their labels, as :meth:`ask` does.
 
-        Only where :attr:`can_expect` is true.
+        Only a learner that does not want every label predicts them once more, to decide.
 
         Raises:
           Refused: as :meth:`ask`.
         """
+        if not self._wants_all:
+            self.ask(rows, ids)
+            return
         given = self._given.rows(rows)
         own = self._ids(len(given), ids)
-        X, self._fills = self._given.inputs(given, self._fills, own)
-        context = jax.tree.map(np.asarray, abilities.context(self._learner, self._state))
-        self._keep(own, [Example(x, context) for x in X])
+        X, fills = self._given.inputs(given, self._fills, own)
+        examples, self._state = awaited(self._learner, self._state, X)
+        self._fills = fills
+        self._keep(own, examples)
 
     def _keep(self, own: Sequence[Id], examples: Sequence[Example | None]) -> None:
         """Let rows wait, and forget the oldest ones where too many do."""
@@ -417,9 +419,9 @@ class Learning:
         Raises:
           Refused: the id waits already.
         """
-        own, context = self._ids(1, [id]), abilities.context(self._learner, self._state)
-        self._state = awaited(self._learner, self._state)
-        self._keep(own, [Example(x, context)])
+        own = self._ids(1, [id])
+        examples, self._state = awaited(self._learner, self._state, x[None])
+        self._keep(own, examples)
 
     def skip(self, x: np.ndarray) -> None:
         """Pass a row without asking for its label, whether the learner wants it or not."""

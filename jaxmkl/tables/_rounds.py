@@ -5,7 +5,6 @@ So neither an answer nor a state depends on how rows and labels are grouped.
 """
 
 import functools
-import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -49,11 +48,25 @@ def asked(
         state = state if apart is None else apart.renewed(state, int(state.round))
         first += number
     said, contexts = jax.tree.map(lambda *leaves: np.concatenate(leaves), *each)
+    each_one = zip(_examples(X, contexts), said.query.tolist(), strict=True)
+    return said, [one if waits else None for one, waits in each_one], state
+
+
+def _examples(X: np.ndarray, contexts: PyTree) -> list[Example]:
+    """Examples of inputs (n, D) and contexts, stacked."""
     leaves, structure = jax.tree.flatten(contexts)
-    examples = list[Example | None]([None] * len(X))
-    for at in np.flatnonzero(said.query).tolist():
-        examples[at] = Example(X[at], jax.tree.unflatten(structure, [leaf[at] for leaf in leaves]))
-    return said, examples, state
+    each = ([leaf[at] for leaf in leaves] for at in range(len(X)))
+    return [Example(x, jax.tree.unflatten(structure, own)) for x, own in zip(X, each, strict=True)]
+
+
+def awaited(learner: Learner, state: PyTree, X: np.ndarray) -> tuple[list[Example], PyTree]:
+    """What waits of inputs (n, D), wanted or not, and the state when labels are asked for."""
+    examples = list[Example]()
+    for first in range(0, len(X), TOGETHER):
+        some = X[first : first + TOGETHER]
+        contexts, state = _await(learner, state, np.int32(len(some)))
+        examples += _examples(some, jax.tree.map(np.asarray, contexts))
+    return examples, state
 
 
 def learned(
@@ -133,16 +146,19 @@ def _late(learner: Learner, state: PyTree, context: PyTree, x: Any, y: Any, aske
     return reported(learner, state, learned_late(learner, state, then, x, y, asked))
 
 
+def _awaiting(learner: Learner, state: PyTree, number: Any) -> tuple[PyTree, PyTree]:
+    """The contexts of the first ``number`` of ``TOGETHER`` examples, and the state after them."""
+
+    def turn(at: Any, carry: Any) -> Any:
+        found, state = carry
+        put = functools.partial(jax.lax.dynamic_update_index_in_dim, index=at, axis=0)
+        found = jax.tree.map(put, found, abilities.context(learner, state))
+        return found, abilities.awaiting(learner, state, jnp.asarray(True))
+
+    like = abilities.context(learner, state)
+    none = jax.tree.map(lambda leaf: jnp.zeros((TOGETHER, *leaf.shape), leaf.dtype), like)
+    return jax.lax.fori_loop(0, number, turn, (none, state))
+
+
+_await = Kept(_awaiting)
 _predict, _learn = Kept(_predicted, quickly=LARGE), Kept(_received, quickly=LARGE)
-
-
-def stays_when_asked(learner: Learner, state: PyTree) -> bool:
-    """True if to ask for a label changes nothing in the state."""
-    after = abilities.awaiting(learner, state, jnp.asarray(True))
-    return all(map(operator.is_, jax.tree.leaves(after), jax.tree.leaves(state)))
-
-
-@Kept
-def awaited(learner: Learner, state: PyTree) -> PyTree:
-    """The state after a label was asked for that the learner may not want."""
-    return abilities.awaiting(learner, state, jnp.asarray(True))

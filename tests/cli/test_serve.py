@@ -307,6 +307,30 @@ def test_answers_do_not_wait_for_a_renewal(tmp_path, monkeypatch):
     server.close()
 
 
+def test_clients_who_only_ask_come_first(server, monkeypatch):
+    said(server, row(1.0, id="a"), row(1.0, id="b"))
+    append, begun, go_on = server._events.append, threading.Event(), threading.Event()
+
+    def waits(*events):
+        begun.set()
+        go_on.wait(60)
+        append(*events)
+
+    monkeypatch.setattr(server._events, "append", waits)
+    clients = [row(2.0)], [{"id": "a", "label": 1.0}, row(3.0, id="after")], [row(4.0, id="c")]
+    jobs = []
+    for lines in clients:
+        jobs.append(server.submit([json.dumps(line).encode() for line in lines]))
+        begun.wait(60)
+    go_on.set()
+    answers = [job.result() for job in jobs]
+    assert [answer["id"] for each in answers for answer in each] == [0, "a", "after", "c"]
+    lines = map(json.loads, server._events._journal.path.read_text().splitlines()[-3:])
+    assert [event.get("ids", event.get("labels")) for event in lines] == [
+        ["c"], [["a", 1.0]], ["after"]
+    ]  # fmt: skip
+
+
 def test_what_ends_the_learning_ends_the_server(tmp_path, monkeypatch):
     server = server_of(tmp_path)
     monkeypatch.setattr(Session, "ask", lambda *_: 1 / 0)

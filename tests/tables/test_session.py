@@ -229,6 +229,18 @@ def test_labels_together_are_as_labels_one_by_one(plain, monkeypatch):
     assert [*together.waiting] == [*range(20, 25)]
 
 
+def test_rows_that_another_session_predicted_wait_as_those_that_are_asked_for(plain):
+    rows, asking, expecting = rows_of(table())[20:30], Session(plain), Session(plain)
+    asking.ask(rows, range(10))
+    expecting.expect(rows, range(10))
+    same(asking, expecting)
+    for session in (asking, expecting):
+        session.learn_many([(own, float(own)) for own in (7, 2, 9)])
+    same(asking, expecting)
+    with pytest.raises(Refused, match="a row with the id 3 waits"):
+        expecting.expect(rows[:1], [3])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("query", [None, QUERY])
 def test_renewals_come_where_they_would_come_one_by_one(query, monkeypatch):

@@ -14,9 +14,9 @@ nor a process that was killed and replayed its journal can make a bit of differe
 An answer that cannot wait for its turn is a prediction by another session, made from the pipeline
 of the latest finished state and thrown away. It may differ from the prediction that the session
 would make in its turn, and so may ``wanted``; what is learned does not depend on it. Where a
-prediction changes nothing, the session makes none for such a row, and only lets it wait. That a
-label will be accepted in its turn is checked before it is acknowledged, by what no event changes:
-that its row waits, as the server counts, and that it is a label, as the columns say.
+learner wants every label, the session does not predict such a row again, and only lets it wait.
+That a label will be accepted in its turn is checked before it is acknowledged, by what no event
+changes: that its row waits, as the server counts, and that it is a label, as the columns say.
 """
 
 import itertools
@@ -81,8 +81,8 @@ def _learned(session: Any, pairs: Sequence) -> list[Any]:
 
 
 def _expected(session: Any, event: Event, answers: Sequence[Any]) -> bool:
-    """Let the rows of an event wait as they were answered, if they may without a prediction."""
-    if not session.can_expect or any(isinstance(one, Exception) for one in answers):
+    """Let the rows of an event wait that were answered; False if the session has to say more."""
+    if any(isinstance(one, Exception) for one in answers):
         return False
     try:
         session.expect(event["rows"], event["ids"])
