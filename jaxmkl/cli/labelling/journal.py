@@ -61,7 +61,9 @@ class Journal:
             raise
 
     def _name_is_kept(self) -> None:
-        """Have the name of the file, too, on the disk."""
+        """Have the name of the file, too, on the disk; Windows opens no folder."""
+        if os.name == "nt":
+            return
         folder = os.open(self.path.parent, os.O_RDONLY)
         os.fsync(folder)
         os.close(folder)
