@@ -258,8 +258,8 @@ class Evaluation:
         self.latest = np.zeros((0, len(columns.features)), np.float32)
         watched = Watched.begin(len(columns.features), K, len(candidates), delay, seen)
         boosted = Boosted.begin(len(columns.features), K, delay)
-        more = {"watched": watched, "boosted": boosted}
-        self.now = Progress(fills, np.zeros(unseen, int), baselines, (score, score), **more)
+        known = fills, np.zeros(unseen, int), baselines, (score, score)
+        self.now = Progress(*known, watched=watched, boosted=boosted)
 
     def evaluate(self, chunk: Chunk) -> Outcome:
         """Evaluate a chunk; nothing changes here before :meth:`take` accepts the outcome.

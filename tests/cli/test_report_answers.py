@@ -114,6 +114,7 @@ def test_what_carries_the_prediction_is_kept_over_the_rows(tmp_path):
     assert "What carries the prediction" in page
 
 
+@pytest.mark.slow
 def test_boosting_goes_on_from_a_checkpoint(tmp_path, monkeypatch):
     """The rows that a run resumes with are those of one run; without some of them it is absent."""
     monkeypatch.setattr("jaxmkl.evaluate.boosted.FIRST", 64)
