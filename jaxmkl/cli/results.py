@@ -328,7 +328,8 @@ def _advice(
         by_best, blind = said[[*errors].index(best)], min(score.error for score in now.scores)
         found.insert(0, advice.leaks(single_numbers(evaluation, X), y, by_best, K, blind))
     if (boosted := now.of_baselines.get(BOOSTING)) is not None:
-        found.append(advice.boosting_is_better(curves[best], boosted.curve, best))
+        blind_curve = min(now.scores, key=lambda score: score.error).curve
+        found.append(advice.boosting_is_better(curves[best], boosted.curve, blind_curve, best))
     if drift is None or drift.figures["row"] < now.num_rows / 2:
         found.append(advice.rows_that_help(curves[best], now.scores[0].curve, metric))
     if is_written:

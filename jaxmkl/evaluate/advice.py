@@ -171,20 +171,25 @@ def as_good(curve: Curve, best: Curve) -> bool:
     return bool(excess.mean() + limit <= EQUAL * error)
 
 
-def boosting_is_better(curve: Curve, boosted: Curve, best: str) -> Advice | None:
+def boosting_is_better(curve: Curve, boosted: Curve, blind: Curve, best: str) -> Advice | None:
     """Tell if refitted boosting certainly errs less, by more than :data:`EQUAL`, in the last half.
+
+    Nothing is told if a baseline that reads no inputs errs as little as boosting.
 
     Args:
       curve: that of the best learner.
       boosted: that of the baseline.
+      blind: that of the better baseline that reads no inputs.
       best: the name of the learner.
     """
-    both = quarters(curve), quarters(boosted)
-    if both[0] is None or both[1] is None or not both[0].mean() > 0:
-        return None
-    shares = (both[0] - both[1]).ravel() / both[0].mean()
-    share, least = float(shares.mean()), _lowest(shares)
-    if least <= EQUAL:
+    by_boosting, found = quarters(boosted), list[tuple[float, float]]()
+    for other in map(quarters, (curve, blind)):
+        if other is None or by_boosting is None or not other.mean() > 0:
+            return None
+        shares = (other - by_boosting).ravel() / other.mean()
+        found.append((float(shares.mean()), _lowest(shares)))
+    share, least = found[0]
+    if min(lowest for _, lowest in found) <= EQUAL:
         return None
     text = "Gradient boosting, refitted now and then on past rows, errs "
     text += f"{100 * share:.2g} % (± {100 * (share - least):.2g}) less than {best} over the last "
