@@ -39,7 +39,7 @@ def command(given: Namespace) -> int:
     weights = dict(sorted(kernel_weights(*made).items(), key=lambda item: -item[1]))
     found = {
         "weights of the kernels": weights,
-        "weights of memories and stacks": shares(*made),
+        "weights of memories, stacks and banks": shares(*made),
         "importance of inputs": importances(*made, columns.features),
     }
     for title, of in found.items():

@@ -15,13 +15,14 @@ from jaxmkl._version import __version__
 from jaxmkl.checkpoint import arrays_of, arrays_to_save, read_saved, tree_of
 from jaxmkl.cli import options
 from jaxmkl.cli.predictions import Predictions
-from jaxmkl.cli.prequential import BadRow, Evaluation
+from jaxmkl.cli.prequential import BOOSTING, BadRow, Evaluation
 from jaxmkl.evaluate import UsageError
 from jaxmkl.streaming.checkpoints import LastTwo
 from jaxmkl.tables import Columns
 
 FORMAT = "jaxmkl run 5"
 EVERY = {"minutes": 5.0}
+UNBOOSTED = f"{BOOSTING!r} is left out, as a part of the run was without it"
 # options that may change when a run continues
 OTHERS = *options.OF_THE_LINE, "checkpoint", "every", "save", "json", "report", "bad_rows"
 
@@ -81,7 +82,7 @@ class Kept:
         """
         if self._found is None:
             return
-        header, tree, states, latest, figures = self._found
+        header, tree, states, latest, figures, of_boosted = self._found
         runners = evaluation.everyone
         if len(states) != len(runners):
             text = f"{len(states)} learners and seeds, and the run has {len(runners)}"
@@ -90,8 +91,13 @@ class Kept:
             watched, shares = None, [None] * len(runners)
             if figures is not None:
                 watched, shares = tree_of(figures, _figures(evaluation))
+            begun, boosted = evaluation.now.boosted, None
+            if of_boosted is not None and begun is not None:
+                boosted = tree_of(of_boosted, begun)
+            elif begun is not None or of_boosted is not None:
+                evaluation.warned[UNBOOSTED] = None
             now, achieved = tree_of(tree, _tree(evaluation))
-            evaluation.now = now._replace(watched=watched)
+            evaluation.now = now._replace(watched=watched, boosted=boosted)
         except ValueError as error:
             raise ValueError(f"--checkpoint: {self.path}: {error}") from None
         for runner, state, now, of in zip(runners, states, achieved, shares, strict=True):
@@ -129,7 +135,7 @@ class Kept:
 def _tree(evaluation: Evaluation) -> tuple:
     """The progress of a run as numbers and arrays, without the states of the learners."""
     runners = [one.now._replace(state=None, shares=None) for one in evaluation.everyone]
-    return evaluation.now._replace(watched=None), runners
+    return evaluation.now._replace(watched=None, boosted=None), runners
 
 
 def _figures(evaluation: Evaluation) -> tuple:
@@ -142,6 +148,8 @@ def _write(path: str, header: Mapping[str, object], evaluation: Evaluation) -> N
     members: dict[str, Any] = {"play.npz": arrays_of(_tree(evaluation))}
     members["latest.npz"] = {"rows": evaluation.latest}
     members["figures.npz"] = arrays_of(_figures(evaluation))
+    if (boosted := evaluation.now.boosted) is not None:
+        members["boosted.npz"] = arrays_of(boosted._replace(model=None))  # it is fitted again
     each = enumerate(evaluation.everyone)
     members |= {f"{i}.npz": arrays_to_save(one.learner, one.now.state) for i, one in each}
     with written_whole(path, keep=True) as file, zipfile.ZipFile(file, "w") as archive:
@@ -157,10 +165,10 @@ Arrays = dict[str, np.ndarray]
 
 def _read(
     path: str,
-) -> tuple[dict[str, Any], Arrays, list[bytes], np.ndarray | None, Arrays | None]:
-    """Read the header, progress, checkpoints of the runners, last rows and further figures.
+) -> tuple[dict[str, Any], Arrays, list[bytes], np.ndarray | None, Arrays | None, Arrays | None]:
+    """Read the header, progress, checkpoints of the runners, last rows, further figures, boosting.
 
-    The last two are None in a checkpoint that was written before they were kept.
+    The last three are None in a checkpoint without them.
     """
 
     def arrays(name: str) -> Arrays:
@@ -170,7 +178,8 @@ def _read(
     with open(path, "rb") as file, damage(f"--checkpoint: {path} is not a readable checkpoint"):
         archive = Archive(file)
         header = json.loads(archive.content("run.json"))
-        known, states, tree, latest, figures = header["format"], [], {}, None, None
+        known, states, tree, latest = header["format"], [], {}, None
+        figures = boosted = None
         if known == FORMAT:
             tree = arrays("play.npz")
             states = [archive.content(f"{i}.npz") for i in range(header["players"])]
@@ -178,8 +187,10 @@ def _read(
                 latest = arrays("latest.npz")["rows"]
             if "figures.npz" in archive.keys:
                 figures = arrays("figures.npz")
+            if "boosted.npz" in archive.keys:
+                boosted = arrays("boosted.npz")
     if known != FORMAT:
         text = f"{path} has the format {known!r}, written by jaxmkl {header.get('jaxmkl')}"
         here = f"this is {__version__}, which reads {FORMAT!r}"
         raise ValueError(f"--checkpoint: {text}; {here}")
-    return header, tree, states, latest, figures
+    return header, tree, states, latest, figures, boosted

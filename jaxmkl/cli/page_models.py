@@ -45,13 +45,19 @@ def carriers(results: Results) -> list[Element]:
         rows = np.array(learner.shares.get("row", ()))
         if len(rows) < 2:
             continue
-        panel = Panel("", "rows", "", {one: (rows, each) for one, each in of.items()}, high=103)
-        texts = {one: map(PERCENT, each) for one, each in of.items()}
-        table = table_of("row", map("{:,.0f}".format, rows), texts)
-        what = f"{name}: weights in %, before each row{first_seed(results)}"
-        shown.append(framed(panel, what, table, width=SMALL))
+        for title, are_banks in (("weights", False), ("weights of the banks", True)):
+            some = {one: each for one, each in of.items() if one.startswith("bank ") == are_banks}
+            if not some:
+                continue
+            lines = {one: (rows, each) for one, each in some.items()}
+            texts = {one: map(PERCENT, each) for one, each in some.items()}
+            table = table_of("row", map("{:,.0f}".format, rows), texts)
+            what = f"{name}: {title} in %, before each row{first_seed(results)}"
+            panel = Panel("", "rows", "", lines, high=103)
+            shown.append(framed(panel, what, table, width=SMALL))
     text = "A memory of 1 counts all errors so far alike, one of 0.99 about the last hundred: it "
     text += "gains weight where things change. Regressions correct the models below them."
+    text += " A bank has the weights of its models in the mixture below the regressions."
     return section("What carries the prediction", text, shown, small=True)
 
 

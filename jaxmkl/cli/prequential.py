@@ -16,6 +16,7 @@ from jaxmkl._types import PyTree
 from jaxmkl.distributions import StudentMixture
 from jaxmkl.evaluate import (
     Baselines,
+    Boosted,
     Candidate,
     Certainty,
     Curve,
@@ -130,7 +131,7 @@ class Runner:
 
 LATEST = 64  # rows that are kept, to see there how predictions change with inputs
 ALIGNED = 256  # rows: a multiple of those of a block, so that a run continues bit for bit
-LINEAR = "linear so far"  # the name of the baseline that reads inputs
+LINEAR, BOOSTING = "linear so far", "boosting so far"  # names of baselines that read inputs
 SNAPSHOTS = 64  # rows, at most, before which the weights of what carries a prediction are kept
 
 
@@ -177,6 +178,7 @@ class Progress(NamedTuple):
     num_bad: int = 0  #: rows that were skipped; ``num_rows`` does not count them
     fingerprint: Fingerprint = Fingerprint()  #: of both, if it is kept
     watched: Watched | None = None  #: of the learners' first seeds
+    boosted: Boosted | None = None  #: where scikit-learn is, see :class:`jaxmkl.evaluate.Boosted`
 
     @property
     def of_baselines(self) -> dict[str, Score]:
@@ -184,6 +186,8 @@ class Progress(NamedTuple):
         found = dict(zip(self.baselines.names, self.scores, strict=True))
         if self.watched is not None and self.watched.linear is not None:
             found[LINEAR] = self.watched.score
+        if self.boosted is not None and self.boosted.is_fitted:
+            found[BOOSTING] = self.boosted.score
         return found
 
     @property
@@ -253,9 +257,9 @@ class Evaluation:
         #: inputs of the last rows (n, D), LATEST at most
         self.latest = np.zeros((0, len(columns.features)), np.float32)
         watched = Watched.begin(len(columns.features), K, len(candidates), delay, seen)
-        self.now = Progress(
-            fills, np.zeros(unseen, int), baselines, (score, score), watched=watched
-        )
+        boosted = Boosted.begin(len(columns.features), K, delay)
+        known = fills, np.zeros(unseen, int), baselines, (score, score)
+        self.now = Progress(*known, watched=watched, boosted=boosted)
 
     def evaluate(self, chunk: Chunk) -> Outcome:
         """Evaluate a chunk; nothing changes here before :meth:`take` accepts the outcome.
@@ -286,10 +290,12 @@ class Evaluation:
         first, last = (score.after(values, judged) for score, values in
                        zip(now.scores, by_baselines, strict=True))  # fmt: skip
         said = {name: each[0][1] for name, each in scored.items()}
-        watched = now.watched
+        watched, boosted, start = now.watched, now.boosted, 0.0 if K else baselines.start
         if watched is not None:
             each = [one.prediction for one in said.values()]
-            watched = watched.after(X, labels, judged, each, 0.0 if K else baselines.start)
+            watched = watched.after(X, labels, judged, each, start)
+        if boosted is not None:
+            boosted = boosted.after(X, labels, judged, by_baselines[0], start)
         then = Progress(
             fills,
             now.unseen + self.columns.unseen(found.chunk, X),
@@ -303,6 +309,7 @@ class Evaluation:
             if self._keeps_fingerprint
             else now.fingerprint,
             watched,
+            boosted,
         )
         progress = [one for each in scored.values() for one, _ in each]
         latest = np.concatenate([self.latest, X])[-LATEST:]

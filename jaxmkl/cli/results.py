@@ -15,7 +15,7 @@ import numpy as np
 from jaxmkl._version import __version__
 from jaxmkl.cli import options
 from jaxmkl.cli.effects import effects_of, idle_columns, predictor, single_numbers, words_of
-from jaxmkl.cli.prequential import BadRow, Evaluation, Runner
+from jaxmkl.cli.prequential import BOOSTING, BadRow, Evaluation, Runner
 from jaxmkl.evaluate import (
     Candidate,
     Effect,
@@ -74,7 +74,8 @@ class Learned(NamedTuple):
     #: of numbers, over the windows of ``Results.curves``: the ``mean`` of labels minus predictions
     #: and their ``deviation`` from it
     residuals: Mapping[str, tuple[float, ...]] = {}
-    #: weights of a mixture's memories and of a stack's parts before each ``row``, by their names
+    #: weights of a mixture's memories and banks, and of a stack's parts, before each ``row``, by
+    #: their names
     shares: Mapping[str, tuple[float, ...]] = {}
 
 
@@ -326,6 +327,9 @@ def _advice(
         X, y, said = now.watched.judged(len(errors))
         by_best, blind = said[[*errors].index(best)], min(score.error for score in now.scores)
         found.insert(0, advice.leaks(single_numbers(evaluation, X), y, by_best, K, blind))
+    if (boosted := now.of_baselines.get(BOOSTING)) is not None:
+        blind_curve = min(now.scores, key=lambda score: score.error).curve
+        found.append(advice.boosting_is_better(curves[best], boosted.curve, blind_curve, best))
     if drift is None or drift.figures["row"] < now.num_rows / 2:
         found.append(advice.rows_that_help(curves[best], now.scores[0].curve, metric))
     if is_written:

@@ -20,6 +20,7 @@ from jaxmkl.evaluate.arguments import (
     parameters_of,
 )
 from jaxmkl.evaluate.baselines import Baselines, Seen, first_of
+from jaxmkl.evaluate.boosted import Boosted
 from jaxmkl.evaluate.candidates import (
     PAUSES,
     Candidate,
@@ -60,6 +61,7 @@ __all__ = [
     "LOW_IS_BETTER",
     "PAUSES",
     "Baselines",
+    "Boosted",
     "Candidate",
     "Certainty",
     "Curve",

@@ -11,6 +11,7 @@ from jaxmkl import abilities
 from jaxmkl._learner import Learner
 from jaxmkl._types import PyTree
 from jaxmkl.evaluate.arguments import UsageError, arguments_for, check_settings, parameters_of
+from jaxmkl.features import LinearFeatures
 from jaxmkl.kernels import (
     Gaussian,
     Kernel,
@@ -21,6 +22,8 @@ from jaxmkl.kernels import (
     two_decades,
 )
 from jaxmkl.mkl import MKL
+from jaxmkl.models import FeatureModels, LikelihoodModels, MetricModels, SideBySide, TreeModels
+from jaxmkl.models.bank import Bank
 from jaxmkl.query import Rate
 from jaxmkl.recipes import LEARNERS
 from jaxmkl.wrappers import (
@@ -43,6 +46,13 @@ PAUSES = {"tolerance": 1.0, "max_skips": 2}
 #: With more inputs than this, kernels are fixed unless something else is asked for: to learn them
 #: takes a memory of 4,000 rows and more, 34 kB per input.
 MANY_INPUTS = 5000
+#: Names of banks among the weights of what carries a prediction.
+BANKS: Mapping[type, str] = {
+    FeatureModels: "fixed",
+    MetricModels: "metric",
+    LikelihoodModels: "likelihood",
+    TreeModels: "trees",
+}
 
 
 class Candidate(NamedTuple):
@@ -282,9 +292,10 @@ def predicts_densities(learner: Learner) -> bool:
 
 
 def shares(learner: Learner, state: PyTree) -> dict[str, float]:
-    """The weights of a mixture's memories, and of a stack's parts, by name.
+    """The weights of a mixture's memories, of a stack's parts and of several banks, by name.
 
-    Both add up to 1. It is empty for a learner without them.
+    Each of these adds up to 1. A bank has the weights of its models in the mixture, which is below
+    the stack. It is empty for a learner without a mixture.
 
     >>> import jax, jaxmkl
     >>> learner = jaxmkl.MKL(jaxmkl.raker().models, jaxmkl.aggregate.Mixture((1.0, 0.99)))
@@ -304,7 +315,24 @@ def shares(learner: Learner, state: PyTree) -> dict[str, float]:
     if found.stacks is not None:
         names = ["below the stack", *(f"regression {i}" for i in range(1, len(found.stacks)))]
         named |= zip(names, np.asarray(found.stacks).tolist(), strict=True)
-    return named
+    return named | _of_banks(inside.models, np.asarray(info.weights, np.float64))
+
+
+def _of_banks(banks: Sequence[Bank], weights: np.ndarray) -> dict[str, float]:
+    """The sums of the weights of the models (E,) by bank; empty of a single one."""
+    found, start = dict[str, float](), 0
+    for bank in banks:
+        own = weights[start : start + bank.num_models]
+        parts: Any = [(bank, slice(None))]
+        if isinstance(bank, SideBySide):
+            parts = zip(bank.banks, bank.numbers(), strict=True)
+        for part, numbers in parts:
+            is_linear = isinstance(getattr(part, "features", None), LinearFeatures)
+            kind = "linear" if is_linear else BANKS.get(type(part), type(part).__name__)
+            name = f"bank {kind}"
+            found[name] = found.get(name, 0.0) + float(own[numbers].sum())
+        start += bank.num_models
+    return found if len(found) > 1 else {}
 
 
 def _inmost(info: Any) -> Any:

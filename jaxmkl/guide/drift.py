@@ -62,7 +62,9 @@ it. After a change short memories do, and ``jaxmkl info`` shows what holds in th
 The recipe :func:`jaxmkl.expert_mkl` combines all of this: several step sizes, least squares with
 and without forgetting, and a stack on a mixture of memories. So there is no detection of changes
 and no reset: the models that fit after a change take over. How fast to forget depends on the
-stream; provide several values, and let the mixture choose.
+stream; provide several values, and let the mixture choose. The page of ``jaxmkl run --report``
+draws the weights of memories, stacks and banks over the rows, and ``jaxmkl info`` prints the last
+ones.
 
 ## Other things that change
 

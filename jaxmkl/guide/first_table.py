@@ -8,9 +8,10 @@ it learns the row's label, and saves what it learned. Another command predicts:
     jaxmkl predict trees.npz other.csv --out predictions.csv
 
 The table on the screen has the error of the learner beside those of two baselines that ignore the
-inputs. If the learner is no better, either the columns say little about the target, or the order
-of the rows says too much (:mod:`jaxmkl.guide.choose`). In Python,
-``jaxmkl.load_pipeline("trees.npz").predict(frame)`` takes a DataFrame.
+inputs, of linear regression and, with scikit-learn, of gradient boosting
+(:mod:`jaxmkl.guide.own_data`). If the learner is no better than the first two, either the columns
+say little about the target, or the order of the rows says too much (:mod:`jaxmkl.guide.choose`).
+In Python, ``jaxmkl.load_pipeline("trees.npz").predict(frame)`` takes a DataFrame.
 
 With arrays, the estimators of scikit-learn learn in one pass over the rows. They scale inputs and
 targets by themselves:

@@ -55,6 +55,17 @@ better than these has learned nothing; a note names those that are worse than th
 note names columns with heavy tails, and what helps (:mod:`jaxmkl.guide.troubleshooting`). Rows
 without a target are predicted, but not learned.
 
+Two more baselines read the inputs, up to 100, and know as little of the rows to come:
+
+- "linear so far" is ridge regression on all rows whose labels are known;
+- "boosting so far" is scikit-learn's histogram gradient boosting, of up to 32 classes, where that
+  package is installed. It is fitted when 256 labels are known and then whenever there are half as
+  many more, on the last 20,000 rows at most; before, it predicts the mean. A checkpoint keeps the
+  rows that it needs. If a part of a run was without scikit-learn, it is left out.
+
+If boosting certainly errs less than the best learner, by more than 5 % over the last half of the
+rows, the run ends with a line that says so.
+
 Classifiers predict probabilities. The table judges these by the log loss, the Brier score and the
 calibration error, which compares how sure a learner is with how often it is right. The report
 draws the calibration.

@@ -173,7 +173,7 @@ class UnderMetrics(Bank[UnderMetricsState, UnderMetricsCode, UnderMetricsAux]):
             start = end
         return {name: _part_of(some) for name, some in places.items()}
 
-    def _models(self) -> list[np.ndarray]:
+    def numbers(self) -> list[np.ndarray]:
         """The numbers (R, S, P) of each bank's models among all: by rate, metric and kernel."""
         start, found = 0, [[] for _ in self.banks]  # type: ignore[var-annotated]
         for (part,) in self._by_rule():
@@ -250,7 +250,7 @@ class UnderMetrics(Bank[UnderMetricsState, UnderMetricsCode, UnderMetricsAux]):
             mine = mine._replace(norm=aux.norms[part.vectors][None])
             rules.append(part.rule.update(*own, mine))
             start = end
-        models = [own[:, s].reshape(-1) for own in self._models() for s in range(own.shape[1])]
+        models = [own[:, s].reshape(-1) for own in self.numbers() for s in range(own.shape[1])]
         maps = self._by_map(models, state.features, code.features, aux.features)
         features = [
             inside.features.update(*own, feedback.of_models(partial(take, place=of)))
@@ -282,7 +282,7 @@ class UnderMetrics(Bank[UnderMetricsState, UnderMetricsCode, UnderMetricsAux]):
                 places.extend(range(start, start + part.num_models))
             start += part.num_models
         of_all, start, metrics = jnp.concatenate(weights, axis=1), 0, tuple[Any, ...]()
-        for number, (bank, own) in enumerate(zip(self.banks, self._models(), strict=True)):
+        for number, (bank, own) in enumerate(zip(self.banks, self.numbers(), strict=True)):
             end = start + len(_shapes(bank))
             before = after = state.metrics[start:end]
             if bank.first is not None and bank.turns in turns:

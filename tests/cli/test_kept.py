@@ -124,13 +124,18 @@ def test_a_checkpoint_without_the_last_rows_and_figures_goes_on(flowers, tmp_pat
     kept = tmp_path / "kept"
     parts = command(flowers, tmp_path / "parts", "--checkpoint", str(kept))
     assert main(parts) == 0
-    whole = outcome(tmp_path / "parts")[0]["table"][0]
+    content = outcome(tmp_path / "parts")[0]
+    whole, names = content["table"][0], [row["name"] for row in content["table"]]
     assert whole["effects"]
+    assert names[-1] == "boosting so far"
     with zipfile.ZipFile(io.BytesIO(kept.read_bytes())) as old, zipfile.ZipFile(kept, "w") as new:
-        for name in set(old.namelist()) - {"latest.npz", "figures.npz"}:
+        for name in set(old.namelist()) - {"latest.npz", "figures.npz", "boosted.npz"}:
             new.writestr(name, old.read(name))
     assert main(parts) == 0
-    assert outcome(tmp_path / "parts")[0]["table"][0] == whole | {"effects": {}}
+    content = outcome(tmp_path / "parts")[0]
+    assert content["table"][0] == whole | {"effects": {}}
+    assert [row["name"] for row in content["table"]] == names[:3]  # those without its rows
+    assert "'boosting so far' is left out, as a part of the run was without it" in content["notes"]
 
 
 def test_a_checkpoint_is_of_one_run(flowers, tmp_path, capsys):

@@ -1,6 +1,8 @@
 """What a run says of what to do next, on tables whose answer is known, and what it draws."""
 
+import io
 import json
+import zipfile
 
 import numpy as np
 import polars as pl
@@ -107,4 +109,41 @@ def test_what_carries_the_prediction_is_kept_over_the_rows(tmp_path):
     memories = np.array([values for name, values in of.items() if name.startswith("memory")])
     np.testing.assert_allclose(memories.sum(0), 1, atol=1e-5)
     assert memories[-1, 5] > memories[-1, 4]
+    banks = np.array([values for name, values in of.items() if name.startswith("bank")])
+    assert not banks.size  # there is one alone
     assert "What carries the prediction" in page
+
+
+@pytest.mark.slow
+def test_boosting_goes_on_from_a_checkpoint(tmp_path, monkeypatch):
+    """The rows that a run resumes with are those of one run; without some of them it is absent."""
+    monkeypatch.setattr("jaxmkl.evaluate.boosted.FIRST", 64)
+    columns, y = stream(400)
+    rows, kept = columns | {"y": y}, tmp_path / "kept"
+    given = [*SMALL, "--json", str(tmp_path / "o.json"), "--first", "100"]
+
+    def errors(number, *more):
+        frame = pl.DataFrame(rows).head(number)
+        frame.write_csv(tmp_path / "t.csv")
+        assert main(["run", str(tmp_path / "t.csv"), *given, *more]) == 0
+        found = json.loads((tmp_path / "o.json").read_text())
+        return {row["name"]: row["metrics"]["mse"][0] for row in found["table"]}, found["notes"]
+
+    whole, notes = errors(400)
+    assert whole["boosting so far"] < whole["mean so far"]
+    assert notes == []
+    errors(256, "--checkpoint", str(kept))
+    part = kept.read_bytes()
+    resumed, notes = errors(400, "--checkpoint", str(kept))
+    assert resumed == pytest.approx(whole, rel=1e-6)
+    assert notes == []
+    with zipfile.ZipFile(io.BytesIO(part)) as old, zipfile.ZipFile(kept, "w") as new:
+        for name in set(old.namelist()) - {"boosted.npz"}:
+            new.writestr(name, old.read(name))
+    without, notes = errors(400, "--checkpoint", str(kept))
+    assert whole.keys() - without.keys() == {"boosting so far"}
+    assert "'boosting so far' is left out" in notes[0]
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    absent, notes = errors(400)
+    assert absent == pytest.approx(without, rel=1e-6)
+    assert notes == []

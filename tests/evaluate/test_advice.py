@@ -161,3 +161,16 @@ def test_a_learner_that_is_as_good_for_less_is_named():
     assert [(one.about, one.figures["share"]) for one in found] == [("labels", 0.4)]
     assert found[0].text.startswith("fast needs 40 % of its labels and errs no more than slow")
     assert advice.cheaper("slow", [], cost, cost) == []
+
+
+def test_boosting_is_named_where_it_certainly_errs_less():
+    worse, less = curve(squares(10_000, 1)), curve(0.7 * squares(10_000, 2))
+    said = advice.boosting_is_better(worse, less, SHORT, "raker")
+    assert said.figures["share"] == pytest.approx(0.3, abs=0.05)
+    assert 0.05 < said.figures["least"] < said.figures["share"]
+    assert "less than raker" in said.text
+    for other in (curve(0.97 * squares(10_000, 2)), curve(0.7 * squares(600, 2)), worse):
+        assert advice.boosting_is_better(worse, other, SHORT, "raker") is None
+    assert advice.boosting_is_better(less, worse, SHORT, "raker") is None
+    # of noise, where the mean errs as little
+    assert advice.boosting_is_better(worse, less, curve(0.7 * squares(10_000, 3)), "raker") is None
