@@ -6,8 +6,8 @@
 
 - ``expert_mkl()`` learns its kernels, metrics and forests (:mod:`jaxmkl.guide.learned`);
   ``learner.importances(state)``, reports and ``jaxmkl info`` say which inputs matter.
-- Its stack knows the last labels and errors, which predictions of other tables leave out; its
-  mixture no longer errs by far in single rounds; boosted trees stand beside its forest.
+- Its stack knows the last labels and errors; its mixture no longer errs by far in single rounds;
+  boosted trees stand beside its forest.
 - :func:`jaxmkl.recipes.published`: learners exactly as their papers run them
   (:mod:`jaxmkl.guide.papers`).
 - Losses are values, as ``Huber(0.5)``, or your own; ``updates.Optax(optax.adam(1e-2))`` is a rule.
@@ -23,7 +23,7 @@
 - :func:`jaxmkl.wrappers.predictive`: a distribution from any learner of numbers, also as
   ``run --density`` and ``Pipeline.predict_interval`` (:mod:`jaxmkl.guide.certainty`).
 - :mod:`jaxmkl.metrics`, the command and reports score probabilities and densities.
-- ``info.shares`` and ``jaxmkl info`` say which memories and stacks carry the prediction
+- ``info.shares`` and ``jaxmkl info`` say which memories, stacks and banks carry predictions
   (:mod:`jaxmkl.guide.drift`).
 - Bandits and optimisation: :mod:`jaxmkl.guide.decisions`.
 
@@ -53,7 +53,8 @@
   survives a kill (:mod:`jaxmkl.guide.serving`).
 - ``jaxmkl export`` writes a pipeline for NumPy alone, or for StableHLO (:mod:`jaxmkl.export`).
 - A pipeline learns: ``pipeline.ask(row)``, ``learn(id, label)`` in any order, ``save(path)``.
-- Runs say what to do next. Reports show effects of columns, residuals, recall by class.
+- Runs have linear and boosted baselines, and say what to do next. Reports show effects of
+  columns, residuals, recall by class.
 - ``predict -`` and ``run -`` answer rows as they come.
 - ``--bad-rows N`` skips rows that cannot be read, in Python :class:`jaxmkl.tables.SkippedRows`.
 - No file is written that is read or named twice, or by two programs.
