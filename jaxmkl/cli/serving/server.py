@@ -1,11 +1,11 @@
 """One thread reads the requests of all clients and answers them, one group after the other.
 
 A group is whatever came while the one before was answered; clients who only ask come first in it,
-as they wait for a prediction. Its events are written to the journal
-together. Then they are applied while the disk works, with one ``fsync`` for all, and when both are
-done its answers are given. So nothing that was answered is lost, however the process ends. If the
-journal cannot be written, the group is refused, and none of it is learned; if ``fsync`` fails,
-nothing is certain about the file any more, and the server ends.
+as they wait for a prediction. Its events are written to the journal together. Then they are
+applied while the disk works, with one ``fsync`` for all, and when both are done its answers are
+given. So nothing that was answered is lost, however the process ends. If the journal cannot be
+written, the group is refused, and none of it is learned; if ``fsync`` fails, nothing is certain
+about the file any more, and the server ends.
 """
 
 import collections
