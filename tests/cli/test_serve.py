@@ -174,6 +174,7 @@ def played(path, seed, stops=()):
         if rng.random() < 0.8:
             own = waiting.pop(rng.randrange(len(waiting)))  # some were forgotten
             said(server, {"id": own, "label": rng.random()})
+    server._applied.result()  # a label is learned after its answer
     state = learned(server._learning.finished), [*server._events.unlabelled]
     server.close()
     assert [*server._events.session.unlabelled] == state[1]
@@ -218,6 +219,32 @@ def test_a_snapshot_that_cannot_be_written_ends_nothing(tmp_path, monkeypatch, c
     assert "a snapshot cannot be written" in told[0]
     server = server_of(tmp_path)
     assert learned(server._learning.finished) == state
+    server.close()
+
+
+def test_rows_that_come_during_a_snapshot_are_answered_and_not_in_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(events_of, "MOST", 300)  # bytes
+    save, begun, go_on = Session.save, threading.Event(), threading.Event()
+
+    def waits(self, path):
+        begun.set()
+        go_on.wait(60)
+        save(self, path)
+
+    monkeypatch.setattr(Session, "save", waits)
+    server = server_of(tmp_path)
+    while not begun.wait(0.05):
+        said(server, row(1.0))
+    (answer,) = said(server, row(2.0, id="during"))
+    assert answer["wanted"]
+    saving = server._saving
+    go_on.set()
+    saving.result()
+    (snapshot,) = tmp_path.glob("j.*.npz")
+    assert "during" not in Session.load(snapshot).unlabelled
+    server.close()
+    server = server_of(tmp_path)
+    assert "during" in server._events.unlabelled
     server.close()
 
 

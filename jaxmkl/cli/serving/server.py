@@ -16,7 +16,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError
+from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError, wait
 from typing import Any, NamedTuple
 
 from jaxmkl.cli import show
@@ -184,12 +184,13 @@ class Server:
                 return self._applied.result(SLOW)
             except TimeoutError:
                 return self._viewed(events)
-        try:
-            self._applied.result(SLOW)  # raises what ended the learning
-        except TimeoutError:
+        # the thread that learns also saves the session, which may not change meanwhile
+        busy = [future for future in (self._applied, self._saving) if future is not None]
+        if wait(busy, SLOW).not_done:
             answers = self._viewed(events)
             self._applied = self._learning.put(events, answers)
             return answers
+        self._applied.result()  # raises what ended the learning
         return self._learning.here(events)  # rows take no time worth a thread
 
     def _viewed(self, events: Sequence[Event]) -> list[Any]:
