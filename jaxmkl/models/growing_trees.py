@@ -89,7 +89,8 @@ class _Growth(NamedTuple):
     """The largest values of x and of -x (T, C, 2 D) at the points that span each node, as integers
     (:func:`_ordered`)."""
     drawn: jax.Array
-    """The thresholds of each node by all inputs (T, C, D)."""
+    """The thresholds of each node by all inputs, as integers (T, C, D + 1). Of the last input,
+    which is none, and of a node without points that span it, nothing goes right."""
     sums: jax.Array
     """Number of points, and labels, of those that go left (T, C, 1 + K, D + 1), int32. By the last
     input, which is none, all do."""
@@ -175,12 +176,11 @@ class _Points:
             drawn, sums = own
             part = _as_float(self.cut(ends, piece))
             most, least = part[:, :, :D], -part[:, :, D:]
-            # without points that span it a node gets NaN, and nothing goes right
-            draws = uniform_of(self.draws(bits, piece), drawn.dtype)
+            draws = uniform_of(self.draws(bits, piece), part.dtype)
+            found = least + draws * (most - least)  # NaN without points that span a node
+            found = jnp.where(jnp.isnan(found), jnp.iinfo(drawn.dtype).max, _ordered(found))
             zeros = jnp.zeros((len(sums), self.size, *sums.shape[2:]), sums.dtype)
-            return self.put(drawn, least + draws * (most - least), piece), self.put(
-                sums, zeros, piece
-            )
+            return self.put(drawn, found, piece), self.put(sums, zeros, piece)
 
         return jax.lax.fori_loop(0, pieces, draw, (growth.drawn, growth.sums))
 
@@ -191,9 +191,8 @@ class _Points:
 
         def add(piece: jax.Array, sums: jax.Array) -> jax.Array:
             here = self.cut(node, piece)
-            x = _as_float(self.cut(self.X, piece)[:, :, : drawn.shape[2]])
-            left = ~(x > drawn[self.trees, jnp.maximum(here, 0)])
-            left = jnp.pad(left, ((0, 0), (0, 0), (0, 1)), constant_values=True)
+            x = self.cut(self.X, piece)[:, :, : drawn.shape[2]]
+            left = x <= drawn[self.trees, jnp.maximum(here, 0)]
             terms = jnp.where(left[:, :, None], self.cut(self.counted, piece)[:, :, :, None], 0)
             to = jnp.where(here >= 0, here, sums.shape[1])
             return sums.at[self.trees, to].add(terms, mode="drop")
@@ -202,20 +201,21 @@ class _Points:
 
     def split(self, growth: _Growth, bits: jax.Array, pieces: jax.Array) -> _Growth:
         """The growth once nodes split; the level below begins."""
-        (T, C, D), (_, N), size = growth.drawn.shape, growth.node.shape, self.size
-        trees, dtype = self.trees, growth.drawn.dtype
+        (T, C, _, D), (_, N), size = growth.sums.shape, growth.node.shape, self.size
+        trees, D = self.trees, D - 1
 
         def one(piece: jax.Array, own: _Growth) -> _Growth:
             part = self.cut(growth.sums, piece)
             leaf, place = jnp.moveaxis(self.cut(growth.nodes, piece), 2, 0)
-            gains = _gains(part, self.limits, dtype)
+            thresholds = _as_float(self.cut(growth.drawn, piece))
+            gains = _gains(part, self.limits, thresholds.dtype)
             best = jnp.max(_keys(gains, self.draws(bits, piece)), axis=2)
             of_input, low = _low(D)
             parts = best >> low > 0
             input = jnp.where(parts, best & ((1 << of_input) - 1), 0)
             take = trees[:, :, None], np.arange(size)[None, :, None], input[:, :, None]
             on_left, of_all = part[:, :, 0][take][:, :, 0], part[:, :, 0, D]
-            on_right, threshold = of_all - on_left, self.cut(growth.drawn, piece)[take][:, :, 0]
+            on_right, threshold = of_all - on_left, thresholds[take][:, :, 0]
             waits = (best < 0) & (of_all > SPAN)
             # which of its children are nodes; one that waits is its own left child
             on = jnp.where(parts, on_left > 1, waits), parts & (on_right > 1)
@@ -294,7 +294,7 @@ def grown(
     room, num_inputs = X.shape
     D, T, K = min(max_inputs, num_inputs), len(seeds), labels.shape[1]
     many = -(-room * T // _PIECE)
-    size, dtype = -(-room // many), X.dtype
+    size = -(-room // many)
     N, C = many * size, -(-max(room // 2, 1) // size) * size
     trees = np.arange(T, dtype=np.int32)[:, None]
     rows, inputs = jnp.pad(rows, ((0, 0), (0, N - room))), None
@@ -335,7 +335,7 @@ def grown(
         node=jnp.tile(inside.astype(jnp.int32)[None] - 1, (T, 1)),
         halves=jnp.tile(root.astype(own.dtype)[None, None], (T, C, 1)),
         ends=jnp.full((T, C, 2 * D), jnp.iinfo(own.dtype).min, own.dtype),
-        drawn=jnp.zeros((T, C, D), dtype),
+        drawn=jnp.full((T, C, D + 1), jnp.iinfo(own.dtype).max, own.dtype),
         sums=jnp.zeros((T, C, 1 + K, D + 1), jnp.int32),
         nodes=jnp.tile(np.asarray([[[0, 4 * N]]], np.int32), (T, C, 1)),
         splits=jnp.full((T, 4 * N), -1, own.dtype),
