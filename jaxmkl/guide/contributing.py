@@ -18,21 +18,22 @@ Times are those of two CPU cores. A folder in ``tests/`` has the name of the roo
     before each commit     pytest tests/house                     ten seconds: layout, guides
                            pytest -m "" jaxmkl/query.py           the examples of a changed file
     before you share it    pytest -n 2                            three minutes
-                           pytest -n 2 -m slow                    a quarter of an hour
+                           pytest -n 2 -m slow                    half an hour
     after other types      pytest -m types tests/house            half a minute to three minutes
     what runs very long    pytest -m endless tests/tables         hours in all: name a file
-    everything             .ci/run                                twenty minutes
+    everything             .ci/run                                half an hour and more
 
-The last one makes two new environments, with the oldest and the newest Python and packages, and
-runs all tests there that are not endless and need no device. The commands for accelerators are in
+The last one makes two new environments, with the oldest and the newest Python and packages. The
+slow tests run with the former and the others with the latter; those that are endless or need a
+device do not. The commands for accelerators are in
 :mod:`jaxmkl.guide.many_devices`. Tests marked ``data`` need the papers' data sets, npz files with
 arrays X and y, in the folder that ``JAXMKL_DATA`` names, and are skipped without it.
 
 A test fails before the change that it comes with. Its expected values come from a plain NumPy loop
 in double precision, written from the paper (``tests/oracles``), from another package, or from a
 property. An unmarked test takes less than a second; ``slow`` is for tests of some seconds,
-``endless`` for those of minutes. A module of small programs sets ``SMALL_PROGRAMS = True``, and
-compiles in half the time (``tests/conftest.py``).
+``endless`` for those of minutes, and for variants of what other tests show. A module of small
+programs sets ``SMALL_PROGRAMS = True``, and compiles in half the time (``tests/conftest.py``).
 
 ## What an addition touches
 

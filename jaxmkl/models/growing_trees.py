@@ -201,8 +201,8 @@ class _Points:
 
     def split(self, growth: _Growth, bits: jax.Array, pieces: jax.Array) -> _Growth:
         """The growth once nodes split; the level below begins."""
-        (T, C, _, D), (_, N), size = growth.sums.shape, growth.node.shape, self.size
-        trees, D = self.trees, D - 1
+        (T, N), C, size = growth.node.shape, growth.nodes.shape[1], self.size
+        trees, D = self.trees, self.X.shape[2] // 2
 
         def one(piece: jax.Array, own: _Growth) -> _Growth:
             part = self.cut(growth.sums, piece)

@@ -311,7 +311,7 @@ class RLS(Rule[RLSState, RLSCode, RLSAux]):
         # worked out before: otherwise XLA does it for each entry of S
         jitter = jnp.where(jnp.sum(rows**2, axis=-2) > 0, jitter, 0.0)
         jitter = jax.lax.optimization_barrier(jitter)[..., None]
-        # a product takes a third of the time of a selection
+        # a product takes a sixth less time than a selection
         eye = np.expand_dims(np.eye(rows.shape[-1], dtype=rows.dtype), (*range(rows.ndim - 2),))
         S = scale * (covariance - downdate) + eye * jitter
         return jax.lax.cond(due, lambda S: (S + jnp.swapaxes(S, -1, -2)) / 2, lambda S: S, S)

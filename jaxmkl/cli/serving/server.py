@@ -16,7 +16,8 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError, wait
+from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError
+from concurrent.futures import wait as wait_for
 from typing import Any, NamedTuple
 
 from jaxmkl.cli import show
@@ -142,11 +143,9 @@ class Server:
 
     def _answered(self, jobs: Sequence[Job]) -> None:
         group = _Group(self._events, self._learning.label)
-        requests = [[_read(line) for line in job.lines] for job in jobs]
-        first = [all(map(_is_ask, those)) for those in requests]
-        order = sorted(range(len(jobs)), key=lambda at: not first[at])
-        jobs = [jobs[at] for at in order]
-        read_as = [[group.take(request) for request in requests[at]] for at in order]
+        read_as = [(job, [_read(line) for line in job.lines]) for job in jobs]
+        read_as.sort(key=lambda one: not all(map(_is_ask, one[1])))
+        taken = [(job, [group.take(request) for request in those]) for job, those in read_as]
         try:
             self._events.append(*group.events)
         except OSError as error:
@@ -158,7 +157,7 @@ class Server:
             results = self._results(group.events)
             if synced is not None:
                 synced.result()
-        for job, those in zip(jobs, read_as, strict=True):
+        for job, those in taken:
             answers = [self._said(one, results) for one in those]
             took = time.monotonic() - job.came
             self._metrics.seconds.extend([took] * len(answers))
@@ -186,7 +185,7 @@ class Server:
                 return self._viewed(events)
         # the thread that learns also saves the session, which may not change meanwhile
         busy = [future for future in (self._applied, self._saving) if future is not None]
-        if wait(busy, SLOW).not_done:
+        if wait_for(busy, SLOW).not_done:
             answers = self._viewed(events)
             self._applied = self._learning.put(events, answers)
             return answers
