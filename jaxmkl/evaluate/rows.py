@@ -8,7 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from jax.typing import ArrayLike
 
-LOW_IS_BETTER = ("mistake_rate", "log_loss", "brier", "calibration_error", "mse", "mae", "crps")
+LOW_IS_BETTER = (
+    *("mistake_rate", "log_loss", "brier", "calibration_error"),
+    *("mse", "mae", "variance_share", "crps"),
+)
 # control characters, ends of lines and paragraphs, changes of direction, halves of surrogates
 UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
