@@ -77,27 +77,34 @@ def whole_numbers(y: jax.Array, number: jax.Array) -> jax.Array:
     return jnp.round(jnp.where(present, y - mean[None], 0) * scale).astype(jnp.int32)
 
 
+_Ends = tuple[jax.Array, jax.Array]
+
+
 class _Growth(NamedTuple):
-    """Trees that grow on N points; a level has C nodes of two points or more at most."""
+    """T trees that grow on N points; a level has C nodes of two points or more at most.
+
+    One axis has all points, or nodes, of all trees: the first of each tree, then the second of
+    each, so that a piece of it is in one stretch of memory. Numbers of nodes are places there.
+    """
 
     node: jax.Array
-    """The slot of each point's node (T, N), int32; ~l for points in leaf l, which is done."""
+    """The node of each point (N T,), int32; ~l for points in leaf l, which is done."""
     halves: jax.Array
-    """The split of each node of the level above (T, C, 6): where its points to the left and to the
+    """The split of each node of the level above (C T, 6): where its points to the left and to the
     right go on, as in ``node``; the input; the numbers of these points; the threshold's bits."""
-    ends: jax.Array
-    """The largest values of x and of -x (T, C, 2 D) at the points that span each node, as integers
+    ends: _Ends
+    """The least and the largest inputs (C T, D) at the points that span each node, as integers
     (:func:`_ordered`)."""
     drawn: jax.Array
-    """The thresholds of each node by all inputs, as integers (T, C, D + 1). Of the last input,
-    which is none, and of a node without points that span it, nothing goes right."""
+    """The thresholds of each node by all inputs, as integers (C T, D). Of a node without points
+    that span it nothing goes right."""
     sums: jax.Array
-    """Number of points, and labels, of those that go left (T, C, 1 + K, D + 1), int32. By the last
-    input, which is none, all do."""
+    """Number of points, and labels, of those that go left (C T, 1 + K, D), int32."""
     nodes: jax.Array
-    """The leaf that each node is unless it splits, and its place in ``splits`` (T, C, 2)."""
+    """The leaf that each node is unless it splits, its place in ``splits``, and the number of its
+    points and their labels (C T, 3 + K)."""
     splits: jax.Array
-    """As in :class:`Tree` (T, 4 N)."""
+    """As in :class:`Tree`, tree by tree (4 N T,)."""
     totals: jax.Array
     """The number of splits, and of nodes in this level (T, 2), int32."""
 
@@ -107,79 +114,76 @@ class _Points:
     """The points on which trees grow, and the four steps of a level. A step goes over pieces."""
 
     X: jax.Array
-    """Inputs x, and -x behind them (T, N, 2 D), as integers (:func:`_ordered`)."""
+    """Inputs (N T, D), as integers (:func:`_ordered`)."""
     inputs: Any
     """The inputs that they are (T, D); None for all."""
     counted: jax.Array
-    """1, and the labels, of each point (T, N, 1 + K), int32."""
+    """1, and the labels, of each point (N T, 1 + K), int32."""
     limits: jax.Array
     """Those of :func:`grown` (3,)."""
-    trees: Any
-    """The numbers of the trees (T, 1)."""
+    num_trees: int
     size: int
-    """The number of points, or slots, of a piece."""
+    """The number of points, or nodes, of each tree in a piece."""
     turns: jax.Array
     """Pieces that the points fill."""
 
     def cut(self, array: jax.Array, piece: jax.Array) -> jax.Array:
-        """A piece of the second axis."""
-        return jax.lax.dynamic_slice_in_dim(array, piece * self.size, self.size, 1)
+        """A piece of the first axis."""
+        length = self.size * self.num_trees
+        return jax.lax.dynamic_slice_in_dim(array, piece * length, length)
 
     def put(self, array: jax.Array, part: jax.Array, piece: jax.Array) -> jax.Array:
         """The array with another piece."""
-        return jax.lax.dynamic_update_slice_in_dim(array, part, piece * self.size, 1)
+        return jax.lax.dynamic_update_slice_in_dim(array, part, piece * len(part), 0)
 
     def numbers(self, piece: jax.Array) -> jax.Array:
-        """The numbers of the points, or slots, in a piece (1, size)."""
-        return (piece * self.size + np.arange(self.size, dtype=np.int32))[None]
+        """The numbers within their trees of the points, or nodes, in a piece (size, 1)."""
+        return (piece * self.size + np.arange(self.size, dtype=np.int32))[:, None]
 
     def draws(self, bits: jax.Array, piece: jax.Array) -> jax.Array:
-        """The random bits of nodes by their inputs (T, size, D)."""
-        of_nodes = hashed(bits, ~self.numbers(piece))
-        return hashed(of_nodes[:, :, None], np.arange(self.X.shape[2] // 2)[None, None])
+        """The random bits of nodes by their inputs (size T, D)."""
+        of_nodes = hashed(bits, ~self.numbers(piece)).reshape(-1)
+        return hashed(of_nodes[:, None], np.arange(self.X.shape[1])[None])
 
-    def moved(self, growth: _Growth, bits: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def moved(self, growth: _Growth, bits: jax.Array) -> tuple[jax.Array, _Ends]:
         """``node`` and ``ends`` once points went on to the halves of their nodes.
 
         Some of the points span the node that they come to.
         """
 
         def move(piece: jax.Array, own: tuple) -> tuple:
-            node, ends = own
+            node, (least, most) = own
             # not from the array that is written: XLA would copy that
             here, points = self.cut(growth.node, piece), self.numbers(piece)
-            at = jnp.maximum(here, 0)
-            *halves, bits_of_threshold = jnp.moveaxis(growth.halves[self.trees, at], 2, 0)
+            *halves, bits_of_threshold = growth.halves[jnp.maximum(here, 0)].T
             left, right, input, on_left, on_right = (a.astype(jnp.int32) for a in halves)
             X = self.cut(self.X, piece)
             # a sum, as XLA would divide a gather from all points among threads, for a few of them
-            own_input = input[:, :, None] == np.arange(X.shape[2], dtype=np.int32)[None, None]
-            x = jnp.sum(jnp.where(own_input, X, 0), axis=2, dtype=X.dtype)
+            own_input = input[:, None] == np.arange(X.shape[1], dtype=np.int32)[None]
+            x = jnp.sum(jnp.where(own_input, X, 0), axis=1, dtype=X.dtype)
             goes_right = _as_float(x) > _number(bits_of_threshold)
             here = jnp.where(here < 0, here, jnp.where(goes_right, right, left))
             beside = jnp.where(goes_right, on_right, on_left)
-            draw = uniform_of(hashed(bits, points))
+            draw = uniform_of(hashed(bits, points)).reshape(-1)
             spans = (here >= 0) & (draw * beside.astype(draw.dtype) < SPAN)
-            to = jnp.where(spans, here, ends.shape[1])
-            ends = ends.at[self.trees, to].max(X, mode="drop")
+            at = jnp.where(spans, here, len(most))
+            ends = least.at[at].min(X, mode="drop"), most.at[at].max(X, mode="drop")
             return self.put(node, here, piece), ends
 
         return jax.lax.fori_loop(0, self.turns, move, (growth.node, growth.ends))
 
     def drawn(
-        self, growth: _Growth, ends: jax.Array, bits: jax.Array, pieces: jax.Array
+        self, growth: _Growth, ends: _Ends, bits: jax.Array, pieces: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
         """``drawn`` and ``sums`` once nodes drew thresholds between their ends; sums are zeros."""
-        D = self.X.shape[2] // 2
 
         def draw(piece: jax.Array, own: tuple) -> tuple:
             drawn, sums = own
-            part = _as_float(self.cut(ends, piece))
-            most, least = part[:, :, :D], -part[:, :, D:]
-            draws = uniform_of(self.draws(bits, piece), part.dtype)
+            least, most = (_as_float(self.cut(end, piece)) for end in ends)
+            draws = uniform_of(self.draws(bits, piece), most.dtype)
             found = least + draws * (most - least)  # NaN without points that span a node
             found = jnp.where(jnp.isnan(found), jnp.iinfo(drawn.dtype).max, _ordered(found))
-            zeros = jnp.zeros((len(sums), self.size, *sums.shape[2:]), sums.dtype)
+            zeros = jnp.zeros((len(most), *sums.shape[1:]), sums.dtype)
             return self.put(drawn, found, piece), self.put(sums, zeros, piece)
 
         return jax.lax.fori_loop(0, pieces, draw, (growth.drawn, growth.sums))
@@ -191,73 +195,75 @@ class _Points:
 
         def add(piece: jax.Array, sums: jax.Array) -> jax.Array:
             here = self.cut(node, piece)
-            x = self.cut(self.X, piece)[:, :, : drawn.shape[2]]
-            left = x <= drawn[self.trees, jnp.maximum(here, 0)]
-            terms = jnp.where(left[:, :, None], self.cut(self.counted, piece)[:, :, :, None], 0)
-            to = jnp.where(here >= 0, here, sums.shape[1])
-            return sums.at[self.trees, to].add(terms, mode="drop")
+            left = self.cut(self.X, piece) <= drawn[jnp.maximum(here, 0)]
+            terms = jnp.where(left[:, None], self.cut(self.counted, piece)[:, :, None], 0)
+            return sums.at[jnp.where(here >= 0, here, len(sums))].add(terms, mode="drop")
 
         return jax.lax.fori_loop(0, turns, add, sums)
 
     def split(self, growth: _Growth, bits: jax.Array, pieces: jax.Array) -> _Growth:
         """The growth once nodes split; the level below begins."""
-        (T, N), C, size = growth.node.shape, growth.nodes.shape[1], self.size
-        trees, D = self.trees, self.X.shape[2] // 2
+        T, size, D = self.num_trees, self.size, self.X.shape[1]
+        length, nowhere = size * T, len(growth.splits)
+        trees, each = np.tile(np.arange(T, dtype=np.int32), size), np.arange(length)
+        # a triangle of ones counts what comes before each node, its last row everything
+        ones = np.tril(np.ones((size + 1, size), np.float32), -1)
 
         def one(piece: jax.Array, own: _Growth) -> _Growth:
-            part = self.cut(growth.sums, piece)
-            leaf, place = jnp.moveaxis(self.cut(growth.nodes, piece), 2, 0)
+            part, nodes = self.cut(growth.sums, piece), self.cut(growth.nodes, piece)
+            leaf, place, of_all = nodes[:, 0], nodes[:, 1], nodes[:, 2:]
             thresholds = _as_float(self.cut(growth.drawn, piece))
-            gains = _gains(part, self.limits, thresholds.dtype)
-            best = jnp.max(_keys(gains, self.draws(bits, piece)), axis=2)
+            gains = _gains(part, of_all, self.limits, thresholds.dtype)
+            best = jnp.max(_keys(gains, self.draws(bits, piece)), axis=1)
             of_input, low = _low(D)
             parts = best >> low > 0
             input = jnp.where(parts, best & ((1 << of_input) - 1), 0)
-            take = trees[:, :, None], np.arange(size)[None, :, None], input[:, :, None]
-            on_left, of_all = part[:, :, 0][take][:, :, 0], part[:, :, 0, D]
-            on_right, threshold = of_all - on_left, thresholds[take][:, :, 0]
-            waits = (best < 0) & (of_all > SPAN)
-            # which of its children are nodes; one that waits is its own left child
-            on = jnp.where(parts, on_left > 1, waits), parts & (on_right > 1)
-            # a triangle of ones counts what comes before each node, its last column everything
-            ones = np.triu(np.ones((size, size + 1), np.float32), 1)
+            # one that waits is its own left child
+            on_left = jnp.where(parts[:, None], part[each, :, input], of_all)
+            on_right, threshold = of_all - on_left, thresholds[each, input]
+            is_node = (self.numbers(piece) < growth.totals[None, :, 1]).reshape(-1)
+            waits = is_node & (best < 0) & (of_all[:, 0] > SPAN)
+            # which of its children are nodes
+            on = (on_left[:, 0] > 1) & (parts | waits), on_right[:, 0] > 1
             is_split, goes_left, goes_right = (some.astype(jnp.int32) for some in (parts, *on))
             found = jnp.stack([is_split, goes_left + goes_right], axis=1).astype(jnp.float32)
-            counts = jnp.dot(found, ones, precision=_HIGHEST).astype(jnp.int32)
-            ordinal, first = jnp.moveaxis(own.totals[:, :, None] + counts[:, :, :size], 1, 0)
+            counts = jnp.dot(ones, found.reshape(size, 2 * T), precision=_HIGHEST)
+            before = counts.astype(jnp.int32).reshape(size + 1, T, 2)
+            ordinal, first = (own.totals[None] + before[:size]).reshape(length, 2).T
             new, second = ordinal + 1, first + goes_left
+            first, second = first * T + trees, second * T + trees
             left = jnp.where(on[0], first, ~leaf)
             right = jnp.where(parts, jnp.where(on[1], second, ~new), left)
-            many = (jnp.where(parts, n, of_all) for n in (on_left, on_right))
+            many = on_left[:, 0], jnp.where(parts, on_right[:, 0], of_all[:, 0])
             own_bits = jax.lax.bitcast_convert_type(threshold, self.X.dtype)
             both = (a.astype(own_bits.dtype) for a in (left, right, input, *many))
-            halves = jnp.stack([*both, own_bits], axis=2)
+            halves = jnp.stack([*both, own_bits], axis=1)
             # a split has its children, its input, and a link to it
-            by = input if self.inputs is None else jnp.take_along_axis(self.inputs, input, axis=1)
+            by = input if self.inputs is None else self.inputs[trees, input]
             all_links = (a.astype(own_bits.dtype) for a in (~leaf, ~new, by, ordinal))
-            what = jnp.stack([*all_links, own_bits], axis=2)
-            own_place = 4 * ordinal
-            where = own_place[:, :, None] + np.asarray([0, 1, 2, 0, 3], np.int32)[None, None]
-            where = jnp.where(np.arange(5)[None, None] == 3, place[:, :, None], where)
-            where = jnp.where(parts[:, :, None], where, 4 * N)
+            what = jnp.stack([*all_links, own_bits], axis=1)
+            own_place = nowhere // T * trees + 4 * ordinal
+            where = own_place[:, None] + np.asarray([0, 1, 2, 0, 3], np.int32)[None]
+            where = jnp.where(np.arange(5)[None] == 3, place[:, None], where)
+            where = jnp.where(parts[:, None], where, nowhere)
             place = jnp.where(parts, own_place, place)
-            below = jnp.stack([leaf, place, new, own_place + 1], axis=2)
-            slots = jnp.where(jnp.stack(on, axis=2), jnp.stack([first, second], axis=2), C)
+            below = [leaf, place, *on_left.T, new, own_place + 1, *on_right.T]
+            below = jnp.stack(below, axis=1).reshape(length, 2, -1)
+            slots = jnp.where(
+                jnp.stack(on, axis=1), jnp.stack([first, second], axis=1), len(own.nodes)
+            )
+            none = (jnp.full((length, D), end, self.X.dtype) for end in _no_ends(self.X.dtype))
+            ends = (self.put(end, part, piece) for end, part in zip(own.ends, none, strict=True))
             return own._replace(
                 halves=self.put(own.halves, halves, piece),
-                ends=self.put(
-                    own.ends,
-                    jnp.full((T, size, 2 * D), jnp.iinfo(self.X.dtype).min, self.X.dtype),
-                    piece,
-                ),
-                nodes=own.nodes.at[trees[:, :, None], slots].set(
-                    below.reshape(T, size, 2, 2), mode="drop"
-                ),
-                splits=own.splits.at[trees[:, :, None], where].set(what, mode="drop"),
-                totals=own.totals + counts[:, :, size],
+                ends=tuple(ends),
+                nodes=own.nodes.at[slots].set(below, mode="drop"),
+                splits=own.splits.at[where].set(what, mode="drop"),
+                totals=own.totals + before[size],
             )
 
-        return jax.lax.fori_loop(0, pieces, one, growth)
+        totals = growth.totals * np.asarray([[1, 0]], np.int32)
+        return jax.lax.fori_loop(0, pieces, one, growth._replace(totals=totals))
 
 
 def grown(
@@ -296,32 +302,30 @@ def grown(
     many = -(-room * T // _PIECE)
     size = -(-room // many)
     N, C = many * size, -(-max(room // 2, 1) // size) * size
-    trees = np.arange(T, dtype=np.int32)[:, None]
-    rows, inputs = jnp.pad(rows, ((0, 0), (0, N - room))), None
+    rows, inputs = jnp.pad(rows, ((0, 0), (0, N - room))).T, None
     if num_inputs > D:
         inputs = inputs_of(seeds, num_inputs, D)
-    both = _ordered(jnp.concatenate([X, -X], axis=1))
-    if inputs is not None:
-        columns = jnp.concatenate([inputs, num_inputs + inputs], axis=1)
-    own = both[rows] if inputs is None else both[rows[:, :, None], columns[:, None]]
+    ordered = _ordered(X)
+    own = ordered[rows] if inputs is None else ordered[rows[:, :, None], inputs[None]]
     counted = jnp.pad(labels, ((0, 0), (1, 0)), constant_values=1)[rows]
     num_points, limits = (jnp.asarray(a, jnp.int32) for a in (num_points, limits))
     turns = _pieces(largest_of_runs(num_points), size)
-    points = _Points(own, inputs, counted, limits, trees, size, turns)
+    by_point = own.reshape(N * T, D), inputs, counted.reshape(N * T, 1 + K)
+    points = _Points(*by_point, limits, T, size, turns)
 
     def level(carry: tuple[jax.Array, jax.Array, _Growth]) -> tuple:
         number, _, growth = carry
-        bits = hashed(seeds, number)[:, None]
+        bits = hashed(seeds, number)[None]
         node, ends = points.moved(growth, bits)
         # at the last level points move, and that is all
         pieces = _pieces(largest_of_runs(jnp.max(growth.totals[:, 1])), size)
         pieces, some = (jnp.where(number < limits[0], n, 0) for n in (pieces, turns))
         drawn, sums = points.drawn(growth, ends, bits, pieces)
         sums = points.summed(node, drawn, sums, some)
-        totals = growth.totals * np.asarray([[1, 0]], np.int32)
-        after = growth._replace(node=node, ends=ends, drawn=drawn, sums=sums, totals=totals)
+        after = growth._replace(node=node, ends=ends, drawn=drawn, sums=sums)
         after = points.split(after, bits, pieces)
-        return number + 1, largest_of_runs(jnp.any(after.totals > totals)), after
+        some = after.totals > growth.totals * np.asarray([[1, 0]], np.int32)
+        return number + 1, largest_of_runs(jnp.any(some)), after
 
     def more(carry: tuple[jax.Array, jax.Array, _Growth]) -> jax.Array:
         number, some, _ = carry
@@ -331,18 +335,24 @@ def grown(
     inside = splits & (np.arange(N, dtype=np.int32) < num_points)
     # all points go to the left, as none is above NaN
     root = jnp.stack([none, none, none, num_points, num_points, ~none])
+    trees, (least, most) = np.arange(T, dtype=np.int32), _no_ends(own.dtype)
+    node = jnp.where(inside[:, None], trees[None], -1).reshape(-1)
+    # -1 is the last place, behind the trees
+    of_all = jnp.zeros((T + 1, 1 + K), jnp.int32).at[node].add(points.counted)[:T]
+    halves = jnp.broadcast_to(root.astype(own.dtype), (T, 6)).at[:, :2].set(trees[:, None])
+    nodes = jnp.pad(of_all, ((0, 0), (2, 0))).at[:, 1].set(4 * N * T)
     begun = _Growth(
-        node=jnp.tile(inside.astype(jnp.int32)[None] - 1, (T, 1)),
-        halves=jnp.tile(root.astype(own.dtype)[None, None], (T, C, 1)),
-        ends=jnp.full((T, C, 2 * D), jnp.iinfo(own.dtype).min, own.dtype),
-        drawn=jnp.full((T, C, D + 1), jnp.iinfo(own.dtype).max, own.dtype),
-        sums=jnp.zeros((T, C, 1 + K, D + 1), jnp.int32),
-        nodes=jnp.tile(np.asarray([[[0, 4 * N]]], np.int32), (T, C, 1)),
-        splits=jnp.full((T, 4 * N), -1, own.dtype),
+        node=node,
+        halves=jnp.tile(halves, (C, 1)),
+        ends=(jnp.full((C * T, D), least, own.dtype), jnp.full((C * T, D), most, own.dtype)),
+        drawn=jnp.full((C * T, D), least, own.dtype),
+        sums=jnp.zeros((C * T, 1 + K, D), jnp.int32),
+        nodes=jnp.tile(nodes, (C, 1)),
+        splits=jnp.full(4 * N * T, -1, own.dtype),
         totals=jnp.tile(jnp.stack([none, splits.astype(jnp.int32)])[None], (T, 1)),
     )
     _, _, after = jax.lax.while_loop(more, level, (none, largest_of_runs(splits), begun))
-    return Tree(after.splits[:, : 4 * room])
+    return Tree(after.splits.reshape(T, 4 * N)[:, : 4 * room])
 
 
 def _bits_of(dtype: jax.typing.DTypeLike) -> str:
@@ -366,6 +376,11 @@ def _as_float(ordered: jax.Array) -> jax.Array:
     return _number(jnp.where(ordered < 0, ordered ^ jnp.iinfo(ordered.dtype).max, ordered))
 
 
+def _no_ends(dtype: Any) -> tuple[int, int]:
+    """The least and the largest of no numbers, as integers; as numbers they are NaN."""
+    return jnp.iinfo(dtype).max, jnp.iinfo(dtype).min
+
+
 def _pieces(number: jax.Array, size: int) -> jax.Array:
     """Pieces that so many points or nodes fill."""
     return jax.lax.div(number + (size - 1), jnp.asarray(size, number.dtype))
@@ -377,8 +392,8 @@ def _low(num_inputs: int) -> tuple[int, int]:
     return bits, max(23 - DIGITS, bits + 4)
 
 
-def _gains(sums: jax.Array, limits: jax.Array, dtype: Any) -> jax.Array:
-    """Gains (T, n, D) of nodes by their inputs, in proportion; -1 if too few points are left out.
+def _gains(sums: jax.Array, of_all: jax.Array, limits: jax.Array, dtype: Any) -> jax.Array:
+    """Gains (n, D) of nodes by their inputs, in proportion; -1 if too few points are left out.
 
     With n and m the points of the halves and s, a and b their sums over these, and S both sums,
 
@@ -386,15 +401,13 @@ def _gains(sums: jax.Array, limits: jax.Array, dtype: Any) -> jax.Array:
 
     is n + m times the gain of :func:`grown`, and without s nothing cancels.
     """
-    K, D = sums.shape[2] - 1, sums.shape[3] - 1
-    on_left, of_all = sums[:, :, 0, :D], sums[:, :, 0, D:]
-    on_right = of_all - on_left
+    on_left, on_right = sums[:, 0], of_all[:, :1] - sums[:, 0]
     parts = (on_left >= limits[1]) & (on_right >= limits[1])
     shrinkage = limits[2].astype(dtype) / 2
     n, m = (jnp.where(parts, many, 1).astype(dtype) + shrinkage for many in (on_left, on_right))
     gain = jnp.zeros((), dtype)
-    for k in range(1, K + 1):
-        left, total = sums[:, :, k, :D], sums[:, :, k, D:]
+    for k in range(1, sums.shape[1]):
+        left, total = sums[:, k], of_all[:, k : k + 1]
         one, other = left.astype(dtype) / n, (total - left).astype(dtype) / m
         # where all labels are the same rounding must not part them
         same = jnp.abs(one - other) <= 4 * jnp.finfo(dtype).eps * jnp.abs(one)
@@ -404,15 +417,15 @@ def _gains(sums: jax.Array, limits: jax.Array, dtype: Any) -> jax.Array:
 
 
 def _keys(gains: jax.Array, draws: jax.Array) -> jax.Array:
-    """Integers (T, n, D) of which the largest is of the best input; -1 if no point is left out.
+    """Integers (n, D) of which the largest is of the best input; -1 if no point is left out.
 
     They have the digits of the gain, then random bits, and then the input.
     """
-    D = draws.shape[2]
+    D = draws.shape[1]
     bits, low = _low(D)
     digits = jax.lax.bitcast_convert_type(gains.astype(jnp.float32), jnp.int32) >> low << low
     ranks = (draws & np.uint32((1 << low) - 1)).astype(jnp.int32) >> bits << bits
-    inputs = np.arange(D, dtype=np.int32)[None, None]
+    inputs = np.arange(D, dtype=np.int32)[None]
     return jnp.where(gains < 0, -1, digits | ranks | inputs)
 
 
