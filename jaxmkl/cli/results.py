@@ -315,8 +315,7 @@ def _advice(
     """What to do next, by the learner that errs least; what takes predictions if they are made."""
     now, K, runners = evaluation.now, len(evaluation.columns.classes), evaluation.runners
     metric = "share of mistakes" if K else "mean squared error"
-    errors = {name: float(np.mean([one.now.score.error for one in each]))
-              for name, each in runners.items()}  # fmt: skip
+    errors = _mean_errors(evaluation)
     best = min(errors, key=lambda name: np.nan_to_num(errors[name], nan=np.inf))
     runner, curves = (
         runners[best][0],
@@ -345,6 +344,12 @@ def _advice(
     return tuple(one for one in found if one is not None)
 
 
+def _mean_errors(evaluation: Evaluation) -> dict[str, float]:
+    """The errors of the learners so far, each the mean of its seeds."""
+    return {name: float(np.mean([one.now.score.error for one in each]))
+            for name, each in evaluation.runners.items()}  # fmt: skip
+
+
 def _curves(evaluation: Evaluation) -> Curves:
     """Errors of the first seeds and of the baselines, and labels that the learners asked for."""
     now, firsts = evaluation.now, {name: each[0].now for name, each in evaluation.runners.items()}
@@ -364,9 +369,7 @@ def _of_worse(made: Sequence[Candidate], evaluation: Evaluation) -> list[str]:
     baseline, classes = evaluation.now.scores[0], evaluation.columns.classes
     if baseline.num_judged < JUDGED or not baseline.error:
         return []
-    errors = {one.name: [runner.now.score.error for runner in evaluation.runners[one.name]]
-              for one in made}  # fmt: skip
-    ratios = {name: float(np.mean(each)) / baseline.error for name, each in errors.items()}
+    ratios = {name: error / baseline.error for name, error in _mean_errors(evaluation).items()}
     worse = {name: ratio for name, ratio in ratios.items() if ratio > WORSE}
     if not worse:
         return []

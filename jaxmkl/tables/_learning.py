@@ -296,14 +296,13 @@ class Learning:
             frame = of_rows([{self._target.name: label}])
             numbers = self._columns.labels(Chunk(frame, "row", [1], "the label"))
             number = float(self._target.places(numbers)[0])
-        except ValueError as error:
-            number, why = np.nan, str(error)
-        else:
-            why = f"{label!r} is a missing cell"
+            why = " (a missing cell)"
+        except ValueError:  # its advice is for whoever can mend a cell of a file
+            number, why = np.nan, ""
         if np.isnan(number):
             classes = self._target.classes
             wanted = f"one of the classes {shown(classes, 20)}" if classes else "a finite number"
-            raise Refused(f"label must be {wanted}; got {label!r} ({why})")
+            raise Refused(f"label must be {wanted}; got {label!r}{why}")
         return number
 
     # files
