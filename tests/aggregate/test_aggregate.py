@@ -229,6 +229,16 @@ def test_draws_have_their_law_and_are_the_same_in_both_precisions():
         assert (drawn(jnp.float64) != single).any(axis=1).sum() <= 2
 
 
+def test_one_of_the_active_models_is_drawn_by_its_share_of_their_weights():
+    rule, active = DrawOne(0.1, 0.2), np.array([True, False, True])
+    state = HedgeState(jnp.log(jnp.asarray(WEIGHTS, jnp.float32)))
+    p = np.where(active, DRAWN_WITH, 0.0) / DRAWN_WITH[active].sum()
+    for noise, wanted in ((0.99 * p[0], 0), (1.01 * p[0], 2)):
+        found, _ = rule.predict(state, jnp.zeros(3), jnp.asarray(active), jnp.float32(noise))
+        np.testing.assert_allclose(found.weights, p, rtol=1e-6)
+        assert np.flatnonzero(found.drawn).tolist() == [wanted]
+
+
 # --- Hedge over many rounds ----------------------------------------------------------------------
 
 NUM_ROUNDS, NUM_MODELS = 12, 5
