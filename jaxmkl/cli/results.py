@@ -15,7 +15,7 @@ import numpy as np
 from jaxmkl._version import __version__
 from jaxmkl.cli import options
 from jaxmkl.cli.effects import effects_of, idle_columns, predictor, single_numbers, words_of
-from jaxmkl.cli.prequential import BOOSTING, BadRow, Evaluation, Runner
+from jaxmkl.cli.prequential import BOOSTING, LINEAR, BadRow, Evaluation, Runner
 from jaxmkl.evaluate import (
     Candidate,
     Effect,
@@ -326,9 +326,11 @@ def _advice(
         X, y, said = now.watched.judged(len(errors))
         by_best, blind = said[[*errors].index(best)], min(score.error for score in now.scores)
         found.insert(0, advice.leaks(single_numbers(evaluation, X), y, by_best, K, blind))
-    if (boosted := now.of_baselines.get(BOOSTING)) is not None:
-        blind_curve = min(now.scores, key=lambda score: score.error).curve
-        found.append(advice.boosting_is_better(curves[best], boosted.curve, blind_curve, best))
+    others = {about: now.of_baselines[name].curve
+              for about, name in (("linear", LINEAR), ("boosting", BOOSTING))
+              if name in now.of_baselines}  # fmt: skip
+    blind_curve = min(now.scores, key=lambda score: score.error).curve
+    found.append(advice.better_baseline(curves[best], others, blind_curve, best))
     if drift is None or drift.figures["row"] < now.num_rows / 2:
         found.append(advice.rows_that_help(curves[best], now.scores[0].curve, metric))
     if is_written:

@@ -26,13 +26,25 @@ LEFT = 0.05  # share of a baseline's error that a column which tells the target 
 IDLE = 0.01  # share of the error that an idle column may explain
 SAVED = 0.9  # share of the labels of the best learner from which another is named for it
 FASTER = 0.5  # share of its time
+INSTEAD = {  # of a baseline that reads inputs: what it is, and what it suggests
+    "linear": (
+        "Linear regression that learns row by row",
+        "labels are nearly linear in the inputs, which a linear bank is made for "
+        "(--learner expert_mkl --set \"banks=('fixed','linear')\")",
+    ),
+    "boosting": (
+        "Gradient boosting, refitted now and then on past rows,",
+        "where a model need not learn each row at once, scikit-learn's HistGradientBoosting suits "
+        "this table better",
+    ),
+}
 SEED = 20_261  # of permutations: one that no data were drawn with
 
 
 class Advice(NamedTuple):
     """A sentence on what to do next, with what it is about and the figures behind it."""
 
-    about: str  #: "rows", "drift", "leak", "boosting", "idle", "labels" or "speed"
+    about: str  #: "rows", "drift", "leak", "linear", "boosting", "idle", "labels" or "speed"
     text: str
     figures: Mapping[str, Any]
 
@@ -171,31 +183,34 @@ def as_good(curve: Curve, best: Curve) -> bool:
     return bool(excess.mean() + limit <= EQUAL * error)
 
 
-def boosting_is_better(curve: Curve, boosted: Curve, blind: Curve, best: str) -> Advice | None:
-    """Tell if refitted boosting certainly errs less, by more than :data:`EQUAL`, in the last half.
+def better_baseline(
+    curve: Curve, others: Mapping[str, Curve], blind: Curve, best: str
+) -> Advice | None:
+    """Name the baseline that certainly errs less, by more than :data:`EQUAL`, in the last half.
 
-    Nothing is told if a baseline that reads no inputs errs as little as boosting.
+    Nothing is told if a baseline that reads no inputs errs as little. Of two that err less, the
+    better one is named.
 
     Args:
       curve: that of the best learner.
-      boosted: that of the baseline.
+      others: those of baselines that read inputs, "linear" or "boosting".
       blind: that of the better baseline that reads no inputs.
       best: the name of the learner.
     """
-    by_boosting, found = quarters(boosted), list[tuple[float, float]]()
-    for other in map(quarters, (curve, blind)):
-        if other is None or by_boosting is None or not other.mean() > 0:
-            return None
-        shares = (other - by_boosting).ravel() / other.mean()
-        found.append((float(shares.mean()), _lowest(shares)))
-    share, least = found[0]
-    if min(lowest for _, lowest in found) <= EQUAL:
-        return None
-    text = "Gradient boosting, refitted now and then on past rows, errs "
-    text += f"{100 * share:.2g} % (± {100 * (share - least):.2g}) less than {best} over the last "
-    text += "half of the rows: where a model need not learn each row at once, scikit-learn's "
-    text += "HistGradientBoosting suits this table better."
-    return Advice("boosting", text, {"share": share, "least": least})
+    found = list[Advice]()
+    for name, other in others.items():
+        by_other, shares = quarters(other), list[np.ndarray]()
+        for than in map(quarters, (curve, blind)):
+            if than is None or by_other is None or not than.mean() > 0:
+                return None
+            shares.append((than - by_other).ravel() / than.mean())
+        share, least = float(shares[0].mean()), _lowest(shares[0])
+        if min(least, _lowest(shares[1])) > EQUAL:
+            what, advice = INSTEAD[name]
+            text = f"{what} errs {100 * share:.2g} % (± {100 * (share - least):.2g}) less than "
+            text += f"{best} over the last half of the rows: {advice}."
+            found.append(Advice(name, text, {"share": share, "least": least}))
+    return max(found, key=lambda one: one.figures["share"], default=None)
 
 
 def alone(x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -163,14 +163,23 @@ def test_a_learner_that_is_as_good_for_less_is_named():
     assert advice.cheaper("slow", [], cost, cost) == []
 
 
-def test_boosting_is_named_where_it_certainly_errs_less():
+def test_the_baseline_is_named_that_certainly_errs_less():
     worse, less = curve(squares(10_000, 1)), curve(0.7 * squares(10_000, 2))
-    said = advice.boosting_is_better(worse, less, SHORT, "raker")
-    assert said.figures["share"] == pytest.approx(0.3, abs=0.05)
-    assert 0.05 < said.figures["least"] < said.figures["share"]
-    assert "less than raker" in said.text
+
+    def said(curve, others, blind=SHORT):
+        return advice.better_baseline(curve, others, blind, "raker")
+
+    found = said(worse, {"linear": worse, "boosting": less})
+    assert found.about == "boosting"
+    assert found.figures["share"] == pytest.approx(0.3, abs=0.05)
+    assert 0.05 < found.figures["least"] < found.figures["share"]
+    assert "less than raker" in found.text
+    assert said(worse, {"linear": less}).text.startswith("Linear regression")
+    both = {"linear": curve(0.5 * squares(10_000, 4)), "boosting": less}
+    assert said(worse, both).about == "linear"
     for other in (curve(0.97 * squares(10_000, 2)), curve(0.7 * squares(600, 2)), worse):
-        assert advice.boosting_is_better(worse, other, SHORT, "raker") is None
-    assert advice.boosting_is_better(less, worse, SHORT, "raker") is None
+        assert said(worse, {"boosting": other}) is None
+    assert said(less, {"boosting": worse}) is None
+    assert said(worse, {}) is None
     # of noise, where the mean errs as little
-    assert advice.boosting_is_better(worse, less, curve(0.7 * squares(10_000, 3)), "raker") is None
+    assert said(worse, {"linear": less}, curve(0.7 * squares(10_000, 3))) is None
