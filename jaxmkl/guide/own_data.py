@@ -63,8 +63,8 @@ Two more baselines read the inputs, up to 100, and know as little of the rows to
   many more, on the last 20,000 rows at most; before, it predicts the mean. A checkpoint keeps the
   rows that it needs. If a part of a run was without scikit-learn, it is left out.
 
-If boosting certainly errs less than the best learner and the mean, by more than 5 % over the last
-half of the rows, the run ends with a line that says so.
+If one of them certainly errs less than the best learner and the mean, by more than 5 % over the
+last half of the rows, the run ends with a line that says so.
 
 Classifiers predict probabilities. The table judges these by the log loss, the Brier score and the
 calibration error, which compares how sure a learner is with how often it is right. The report
