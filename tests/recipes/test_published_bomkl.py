@@ -29,6 +29,8 @@ from jaxmkl.streaming.run import run
 from tests.common.marks import long
 from tests.common.trees import everything
 
+SMALL_PROGRAMS = True
+
 SMALL_PROGRAMS = FEW_ROWS = True
 
 # The paper's constants (section 4.4, Algorithm 1) as the oracle calls them.
