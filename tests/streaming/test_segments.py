@@ -162,8 +162,8 @@ def test_runs_side_by_side_are_those_alone():
         assert_equal(jax.tree.map(lambda leaf, s=s: leaf[s], states.memory), state.memory)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("make", long([fixed], [fixed, learned]))
+@pytest.mark.endless
+@pytest.mark.parametrize("make", [fixed, learned])
 def test_runs_of_many_keys_compile_nothing_for_another_length_or_number(make, compilations):
     learner, (X, y) = make(), stream(5000)
     all_keys = jax.random.split(jax.random.key(1), 8)
