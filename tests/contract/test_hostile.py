@@ -16,8 +16,6 @@ from jaxmkl.learners import Aligned, MultiTask
 from jaxmkl.models.supports.eviction import ProjectState
 from tests.common.marks import long
 
-SMALL_PROGRAMS = True
-
 D = 4
 KINDS, TURN = 6, 1000  # rows of one kind, or fewer where all kinds are to come
 BLOCK = 256

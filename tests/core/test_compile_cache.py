@@ -25,7 +25,6 @@ UNSET = "JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS
 
 def outcome(*arguments, **more):
     environment = {name: value for name, value in os.environ.items() if name not in UNSET}
-    environment |= {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
     line = [sys.executable, "-c", PROGRAM, *arguments]
     said = subprocess.run(line, env=environment | more, capture_output=True, text=True, check=True)
     return int(said.stdout)

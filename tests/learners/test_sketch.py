@@ -41,8 +41,6 @@ from tests.common.selection_streams import (
 )
 from tests.oracles import oks as oracle
 
-SMALL_PROGRAMS = True
-
 SMALL_PROGRAMS = FEW_ROWS = True
 
 BUDGET = 25

@@ -6,8 +6,6 @@ from support_cases import ALL, BUDGET_CROSSINGS, BUDGETS, check_run, learner_of
 
 from tests.common.marks import long
 
-SMALL_PROGRAMS = True
-
 SMALL_PROGRAMS = FEW_ROWS = True
 
 

@@ -13,8 +13,6 @@ from jaxmkl.recipes import kernel_selection
 from tests.oracles import oks as plain_oks
 from tests.oracles.support_mkl import gaussian
 
-SMALL_PROGRAMS = True
-
 SMALL_PROGRAMS = FEW_ROWS = True
 
 WIDTHS = (0.1, 0.2, 1.0, 4.0)

@@ -11,8 +11,6 @@ from jaxmkl.recipes import published
 from tests.common.marks import long
 from tests.common.trees import everything
 
-SMALL_PROGRAMS = True
-
 SMALL_PROGRAMS = FEW_ROWS = True
 
 NUM_EXAMPLES = 120

@@ -16,8 +16,6 @@ from tests.common.trees import everything
 from tests.oracles import oks as oracle
 from tests.oracles.support_mkl import gaussian
 
-SMALL_PROGRAMS = True
-
 SMALL_PROGRAMS = FEW_ROWS = True
 
 # section 6: Ω = [2^-6.5, 2^5.5] for σ, and so for γ = 1/(2 σ²)

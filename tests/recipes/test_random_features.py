@@ -26,8 +26,6 @@ from tests.common.marks import long
 from tests.common.trees import everything
 from tests.oracles import feature_mkl as oracle
 
-SMALL_PROGRAMS = True
-
 SMALL_PROGRAMS = FEW_ROWS = True
 
 

@@ -36,8 +36,6 @@ from tests.common.marks import long, quick
 from tests.common.trees import everything
 from tests.oracles import support_mkl as oracle
 
-SMALL_PROGRAMS = True
-
 SMALL_PROGRAMS = FEW_ROWS = True
 
 # below: where its inputs are sparse, where a run makes room, where a stream does

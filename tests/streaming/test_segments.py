@@ -10,7 +10,7 @@ import pytest
 
 import jaxmkl
 from jaxmkl.features import FourierFeatures
-from jaxmkl.models import FeatureModels, MetricModels, TreeModels
+from jaxmkl.models import FeatureModels, MetricModels
 from jaxmkl.streaming._engine import room_of
 from jaxmkl.updates import OGD, RLS
 from tests.common.marks import long
@@ -26,8 +26,7 @@ def fixed():
 def learned():
     inside = FeatureModels(jaxmkl.Gaussian(1.0), RLS(0.1, period=8), FourierFeatures(3))
     metric = MetricModels(inside, sample=30, first=16)
-    banks = metric, TreeModels(2, 3, sample=30, first=16)
-    return jaxmkl.MKL(banks, jaxmkl.aggregate.Uniform(), loss="squared")
+    return jaxmkl.MKL(metric, jaxmkl.aggregate.Uniform(), loss="squared")
 
 
 def stream(T, D=2):
