@@ -37,7 +37,7 @@ from jaxmkl.tables.source import joined
 from tests.common.marks import long
 from tests.common.mutations import mutated
 
-FEW, MANY = 50, 5000
+FEW, MANY = 100, 5000
 N = 40
 DRAWS = np.random.default_rng(0)
 FRAME = mixed_frame(DRAWS, N, "kind", ["tree", 'a "bush"', "moss, wet"])
