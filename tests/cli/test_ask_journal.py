@@ -3,13 +3,8 @@
 import json
 
 import pytest
-from test_ask import plants, rows_of, session
 
 from jaxmkl.cli.labelling.journal import Journal
-from tests.common.marks import long
-
-SMALL_PROGRAMS = True
-__all__ = ["session"]  # a fixture
 
 
 def test_the_journal_refuses_what_is_not_its_own(tmp_path):
@@ -80,36 +75,3 @@ def test_a_journal_that_was_changed_is_refused_by_line(form, tmp_path):
         path.write_bytes(b"".join(line + b"\n" for line in changed[: number - 1]))
         with Journal(path, about) as journal:  # the lines before it are whole
             assert journal.events == (events[: number - 2] if number > 1 else [])
-
-
-IMPOSSIBLE = [
-    ({"answer": 9, "label": "tree"}, "was not asked for"),
-    ({"answer": 7, "label": "oak"}, "'oak' is not one of the classes 'bush', 'tree'"),
-    ({"answer": 7}, "'answer' is not a question, answer, skip or undo"),
-    ({"skip": "7"}, "the table has no row '7'"),
-    ({"ask": 7}, "row 7 was asked for before"),
-    ({"ask": 3}, "row 3 has a label in the table"),
-    ({"ask": [1]}, r"the table has no row \[1\]"),
-    ({"undo": 7}, "nothing is left to undo"),
-    ({"what": 7}, "'what' is not a question"),
-]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("is_pool", long([True], [True, False]))
-def test_events_that_cannot_have_happened_are_told_by_line(is_pool, session, tmp_path):
-    rows = rows_of(plants(12))
-    for place, (event, reason) in enumerate(IMPOSSIBLE):
-        path = tmp_path / str(place)
-        with Journal(path, rows.about) as journal:
-            journal.append({"ask": 7})
-            journal.append(event)
-        if event == {"ask": 3} and not is_pool:
-            reason = "row 3 was asked for before"
-        with pytest.raises(ValueError, match=f"{place}, line 3: cannot have happened: {reason}"):
-            session(rows, 6, is_pool, path=path)
-    with Journal(tmp_path / "last", rows.about) as journal:
-        for event in ({"ask": 7}, {"skip": 7}, {"undo": 8}):
-            journal.append(event)
-    with pytest.raises(ValueError, match=r"line 4: .* 8 is not the last one answered"):
-        session(rows, 6, is_pool, path=tmp_path / "last")

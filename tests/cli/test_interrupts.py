@@ -79,7 +79,7 @@ def endless():
     ("act", "status", "rows"),
     [
         (in_a_callback_of_the_collector, 130, 192),
-        (lambda: Left(send), 130, 192),
+        pytest.param(lambda: Left(send), 130, 192, marks=pytest.mark.endless),
         (lambda: send(signal.SIGTERM), 143, 192),
         (endless, 130, 128),
     ],

@@ -27,7 +27,7 @@ SMALL_PROGRAMS = True
 pytestmark = pytest.mark.usefixtures("short_chunks")
 TIMES = {"seconds", "peak_bytes", "command", "settings", "is_interrupted"}
 SMALL = ["--learner", "raker", "--set", "num_features=4", "--seeds", "2"]
-SEVERAL = ["--learner", "raker,amkl_aks", "--delay", "3"]
+SEVERAL = ["--learner", "raker,amkl_aks"]
 
 
 def command(table, folder, *more):
@@ -259,8 +259,9 @@ def test_killed_at_random_moments(rows, columns, block, every, wait, kills, tmp_
     outcomes, draws = [], random.Random(0)
     for folder in (tmp_path / "whole", tmp_path / "parts"):
         kept = folder / "kept"
-        line = [*command(tmp_path / "long.svm", folder), *SEVERAL, "--checkpoint", str(kept)]
-        line = [sys.executable, "-m", "jaxmkl", *line, "--every", str(every)]
+        line = [*command(tmp_path / "long.svm", folder), *SEVERAL, "--delay", "3"]
+        line += ["--checkpoint", str(kept), "--every", str(every)]
+        line = [sys.executable, "-m", "jaxmkl", *line]
         for _ in range(kills if folder.name == "parts" else 0):
             before = written_at(kept)
             with subprocess.Popen(line, env=environment, stdout=subprocess.PIPE) as process:

@@ -20,6 +20,7 @@ import jaxmkl
 from jaxmkl._files import kept_from_others
 from jaxmkl.cli import info, kept, main, prequential, results
 from jaxmkl.tables import Columns, open_table
+from tests.common.marks import long, quick
 
 SMALL_PROGRAMS = True
 pytestmark = pytest.mark.usefixtures("short_chunks")
@@ -133,7 +134,9 @@ def test_of_many_one_at_a_time_has_a_file(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("option", ["--json", "--report", "--predictions"])
+@pytest.mark.parametrize(
+    "option", long(["--json", "--predictions"], ["--json", "--report", "--predictions"])
+)
 def test_one_that_fails_leaves_the_others(option, flowers, tmp_path, capsys):
     names = {"--save": "model", "--json": "run.json", "--predictions": "said.csv"}
     names |= {"--checkpoint": "kept", "--report": "page.html"}
@@ -383,8 +386,8 @@ class Narrow(io.TextIOWrapper):
 @pytest.mark.slow
 def test_standard_output_that_lacks_letters(tmp_path, monkeypatch):
     """Tables escape them; data are in UTF-8, as in files."""
-    rows = "\n".join(f"{i * i % 7},{'größe' if i % 2 else '木'}" for i in range(80))
-    (tmp_path / "t.csv").write_text(f"höhe,kind\n{rows}\n", "utf-8")
+    rows = "\n".join(f"{i * i % 7},{i % 5},{'größe' if i % 2 else '木'}" for i in range(80))
+    (tmp_path / "t.csv").write_text(f"höhe,b,kind\n{rows}\n", "utf-8")
     line = ["run", str(tmp_path / "t.csv"), *SMALL, "--save", str(tmp_path / "p")]
 
     def said(*line):
@@ -399,18 +402,16 @@ def test_standard_output_that_lacks_letters(tmp_path, monkeypatch):
     data = said("predict", str(tmp_path / "p"), str(tmp_path / "t.csv")).decode("utf-8")
     assert {row.split(",")[1] for row in data.splitlines()[1:]} <= {"größe", "木"}
     ranked = said("select", str(tmp_path / "t.csv"), "--num", "2").decode("utf-8")
-    assert ranked.splitlines()[0] == "rank,line,höhe,kind"
+    assert ranked.splitlines()[0] == "rank,line,höhe,b,kind"
 
 
 # --- predictions that something else touches -----------------------------------------------------
 
 
-HOW = ["removed", "moved", "replaced", "longer"]
+HOW = ["truncated", "replaced", "longer"]
 
 
-@pytest.mark.parametrize(
-    "how", ["truncated", *(pytest.param(how, marks=pytest.mark.slow) for how in HOW)]
-)
+@pytest.mark.parametrize("how", [*quick(["truncated"], HOW), *long([], ["removed", "moved"])])
 def test_predictions_that_are_touched_are_noticed(how, flowers, tmp_path, monkeypatch, capsys):
     said, away, calls = tmp_path / "said.csv", tmp_path / "away", []
     whole = [*command(flowers, tmp_path / "whole"), "--seeds", "1"]

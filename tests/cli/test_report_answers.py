@@ -118,9 +118,10 @@ def test_what_carries_the_prediction_is_kept_over_the_rows(tmp_path):
 def test_boosting_goes_on_from_a_checkpoint(tmp_path, monkeypatch):
     """The rows that a run resumes with are those of one run; without some of them it is absent."""
     monkeypatch.setattr("jaxmkl.evaluate.boosted.FIRST", 64)
+    monkeypatch.setattr("jaxmkl.tables.source.ROWS", 64)  # as above, whose programs it has
     columns, y = stream(400)
     rows, kept = columns | {"y": y}, tmp_path / "kept"
-    given = [*SMALL, "--json", str(tmp_path / "o.json"), "--first", "100"]
+    given = [*SMALL, "--json", str(tmp_path / "o.json"), "--first", "64"]
 
     def errors(number, *more):
         frame = pl.DataFrame(rows).head(number)

@@ -194,8 +194,9 @@ OF_KINDS = [
     pytest.param(name, marks=pytest.mark.slow if name in KINDS else pytest.mark.endless)
     for name in LEARNERS
 ]
-# which run many seeds at once with the long tests: one with supports, as one on features is quick
-TOGETHER = {"amkl_aks", "spa"}
+# which run many seeds at once, of those that are not endless: supports do so in fleets, and on
+# several devices
+TOGETHER = QUICK
 
 
 @pytest.fixture(scope="module", params=ENTRIES)
@@ -348,19 +349,9 @@ def test_repr_says_all_there_is(name):
 # --- every pair of parts -------------------------------------------------------------------------
 
 
-# the first, and the recipes, cover most parts
-NUM_LONG = 1
-MARKS = [pytest.mark.slow] * NUM_LONG
-MARKS += [pytest.mark.endless] * (len(crossings.CROSSINGS) - NUM_LONG)
-
-
-@pytest.mark.parametrize(
-    "chosen",
-    [
-        pytest.param(chosen, id=name, marks=mark)
-        for (name, chosen), mark in zip(crossings.CROSSINGS.items(), MARKS, strict=True)
-    ],
-)
+# the recipes cover most parts
+@pytest.mark.endless
+@pytest.mark.parametrize("chosen", crossings.CROSSINGS.values(), ids=crossings.CROSSINGS)
 def test_every_pair_of_parts_keeps_the_contract(chosen):
     """One seed at a time: the registry's learners run many together, of most parts."""
     check_learner(crossings.made(chosen), block_sizes=(16,), checkpoint=False)

@@ -7,6 +7,7 @@ import pytest
 
 import jaxmkl
 from jaxmkl._host import Evaluated
+from tests.common.marks import long
 
 SMALL_PROGRAMS = True
 
@@ -85,8 +86,13 @@ def test_results_are_where_the_arguments_are():
     assert not Evaluated(lambda key: jnp.zeros(3))(jax.random.key(0)).committed
 
 
+# one of each bank, store and learner of its own kind; the others begin as one of these
+KINDS = ["amkl_aks", "expert_mkl", "spa", "forgetron", "projectron"]
+KINDS += ["multitask", "okl_gd", "oks", "oks_sil", "proj_ka"]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(jaxmkl.LEARNERS))
+@pytest.mark.parametrize("name", long(KINDS, sorted(jaxmkl.LEARNERS)))
 def test_states_begin_as_in_a_trace(name):
     learner = jaxmkl.LEARNERS[name]()
     found = learner.init(jax.random.key(4), 3)

@@ -44,7 +44,7 @@ def played(bank, state, X, y, learns):
 @pytest.mark.parametrize(
     ("loss", "K"),
     [
-        ("squared", 1),
+        pytest.param("squared", 1, marks=pytest.mark.endless),
         ("logistic", 3),
         pytest.param("squared", 3, marks=pytest.mark.endless),
         pytest.param("logistic", 1, marks=pytest.mark.endless),

@@ -14,6 +14,8 @@ from jaxmkl.models import FeatureModels, Feedback, LikelihoodModels, MetricModel
 from jaxmkl.reservoir import Renewal
 from jaxmkl.updates import OGD, RLS
 
+SMALL_PROGRAMS = True
+
 WIDTHS, D, B = [0.5, 1.0, 2.0], 3, 8
 FEATURES = FourierFeatures(5)
 

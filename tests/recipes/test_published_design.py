@@ -55,7 +55,9 @@ def test_cted_takes_the_papers_steps(centre: bool) -> None:
 
 @pytest.mark.slow
 @CENTRINGS
-@pytest.mark.parametrize(("penalty", "turns"), [(0.01, 1), (0.01, 4), (0.1, 10)])
+@pytest.mark.parametrize(
+    ("penalty", "turns"), long([(0.01, 4), (0.1, 10)], [(0.01, 1), (0.01, 4), (0.1, 10)])
+)
 def test_rrss_takes_the_steps_of_its_paper(centre: bool, penalty: float, turns: int) -> None:
     """With .01, as section VII-C has it: errors of rounding then grow tenfold in a step or two.
 

@@ -46,7 +46,8 @@ warned = partial(messages, __file__)
 
 
 DRIVERS = [run, pytest.param(stream, marks=pytest.mark.slow)]
-DRIVERS += [pytest.param(driver, marks=pytest.mark.slow) for driver in (run_many, fit)]
+DRIVERS += [pytest.param(run_many, marks=pytest.mark.slow)]
+DRIVERS += [pytest.param(fit, marks=pytest.mark.endless)]
 
 
 @pytest.mark.parametrize("driver", DRIVERS)

@@ -10,7 +10,7 @@ import pytest
 
 import jaxmkl
 from jaxmkl.features import FourierFeatures
-from jaxmkl.models import FeatureModels, MetricModels, TreeModels
+from jaxmkl.models import FeatureModels, MetricModels
 from jaxmkl.streaming._engine import room_of
 from jaxmkl.updates import OGD, RLS
 from tests.common.marks import long
@@ -26,8 +26,7 @@ def fixed():
 def learned():
     inside = FeatureModels(jaxmkl.Gaussian(1.0), RLS(0.1, period=8), FourierFeatures(3))
     metric = MetricModels(inside, sample=30, first=16)
-    banks = metric, TreeModels(2, 3, sample=30, first=16)
-    return jaxmkl.MKL(banks, jaxmkl.aggregate.Uniform(), loss="squared")
+    return jaxmkl.MKL(metric, jaxmkl.aggregate.Uniform(), loss="squared")
 
 
 def stream(T, D=2):
@@ -162,8 +161,8 @@ def test_runs_side_by_side_are_those_alone():
         assert_equal(jax.tree.map(lambda leaf, s=s: leaf[s], states.memory), state.memory)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("make", long([fixed], [fixed, learned]))
+@pytest.mark.endless
+@pytest.mark.parametrize("make", [fixed, learned])
 def test_runs_of_many_keys_compile_nothing_for_another_length_or_number(make, compilations):
     learner, (X, y) = make(), stream(5000)
     all_keys = jax.random.split(jax.random.key(1), 8)

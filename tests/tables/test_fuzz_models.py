@@ -172,7 +172,7 @@ def run_cases(content, saved, seeds, path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", long([50], [50, 1500]))
+@pytest.mark.parametrize("number", long([25], [25, 1500]))
 def test_damaged_models(number, saved, tmp_path):
     run_cases(saved[1], saved[0], range(number), tmp_path / "m")
 

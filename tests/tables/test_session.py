@@ -122,6 +122,7 @@ LEARNERS = {
     "three classes": (lambda: classes(3), 3),
     "a rate": (lambda: numbers(query=QUERY), 0),
     "a budget": (lambda: label_budget(classes(), 20), 2),
+    "lagged classes": (lambda: lagged(classes(), labels=2), 2),
     "renewals": (lambda: trees(), 0),
     "renewals at a rate": (lambda: trees(query=QUERY), 0),
 }
@@ -129,8 +130,9 @@ LEARNERS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "delay"), long(
-    [("a budget", 0), ("lagged", 3), ("renewals at a rate", 0)], [
-    ("numbers", 0), ("a rate", 0), ("a budget", 0), ("lagged", 3), ("three classes", 3),
+    [("lagged classes", 3), ("renewals at a rate", 0)], [
+    ("numbers", 0), ("a rate", 0), ("a budget", 0), ("lagged", 3), ("lagged classes", 3),
+    ("three classes", 3),
     ("renewals", 3), ("renewals at a rate", 0),
 ]))  # fmt: skip
 def test_rows_in_the_order_of_a_file_are_those_of_a_run(name, delay):
@@ -242,7 +244,7 @@ def test_rows_that_another_session_predicted_wait_as_those_that_are_asked_for(pl
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("query", [None, QUERY])
+@pytest.mark.parametrize("query", long([QUERY], [None, QUERY]))
 def test_renewals_come_where_they_would_come_one_by_one(query, monkeypatch):
     frame = table()
     pipeline = fresh(trees() if query is None else trees(query=query), frame)
@@ -456,7 +458,7 @@ def test_answers_say_how_sure_they_are():
     assert low < answer.prediction < high
 
     frame = table(3)
-    session = Session(fresh(classes(3), frame))
+    session = Session(fresh(classes(3, query=jaxmkl.query.Random(0.5)), frame))
     (answer,) = session.ask(rows_of(frame)[0])
     assert answer.prediction == max(answer.probabilities, key=answer.probabilities.get)
     shares = session.pipeline.predict_proba(frame[:1])[0]

@@ -95,7 +95,7 @@ def test_a_kernel_is_used_everywhere():
 RULE = PlainSteps(0.5)
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 def test_an_update_rule():
     bank = models.SupportModels(Matern32([0.5, 2.0]), RULE)
     check_learner(jaxmkl.MKL(bank), block_sizes=(16,))
