@@ -141,7 +141,7 @@ keeps its state in the bank's. This one divides each input by its root mean squa
 ...     def update(self, state, code, x, feedback):
 ...         seen = feedback.seen.astype(x.dtype)
 ...         return state[0] + seen * x**2, state[1] + seen
->>> bank = models.FeatureModels(jaxmkl.Linear(), updates.RLS(0.1), RunningScale())
+>>> bank = models.FeatureModels(jaxmkl.Linear(), updates.OGD(0.1), RunningScale())
 >>> learner = jaxmkl.MKL(bank)
 >>> state, outputs = jaxmkl.run(learner, learner.init(jax.random.key(1), 2), 100 * X, X[:, 1])
 >>> bool(outputs.loss[-100:].mean() < 0.01)

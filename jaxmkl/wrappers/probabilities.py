@@ -304,8 +304,8 @@ def probabilities(learner: Learner, *, passthrough: bool = False) -> Probabiliti
       Warmuth (1998), Tracking the best expert (weights of which a share is uniform).
 
     >>> import jaxmkl, numpy as np
-    >>> X = np.random.default_rng(0).normal(size=(500, 2))
-    >>> learner = probabilities(jaxmkl.raker(jaxmkl.Gaussian(1.0), loss="logistic"))
+    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> learner = probabilities(jaxmkl.raker(jaxmkl.Gaussian([0.5, 1.0]), loss="logistic"))
     >>> state = learner.init(jax.random.key(1), num_inputs=2)
     >>> state, outputs = jaxmkl.run(learner, state, X, X[:, 0] > 0)
     >>> p = jax.nn.sigmoid(outputs.prediction)

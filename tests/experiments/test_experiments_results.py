@@ -138,7 +138,14 @@ def test_an_interrupted_plan_goes_on_where_it_was(made, folder, capsys):
     assert [path.name for path in out.parent.glob("*.partial")] == []
 
 
-@pytest.mark.parametrize("change", [{"version": 2}, {"seeds": 5}, {"settings": {"step_size": 1}}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"version": 2},
+        {"seeds": 5},
+        pytest.param({"settings": {"step_size": 1}}, marks=pytest.mark.endless),
+    ],
+)
 def test_a_unit_of_another_definition_is_run_again(made, folder, capsys, change):
     run(folder)
     before = strict(folder / "out" / "figures.json")

@@ -58,8 +58,12 @@ def two():
     return trained(iris(2), "flower")
 
 
-def test_columns_that_differ_are_said_in_one_sentence_each(two):
-    pipeline, _ = two
+def test_columns_that_differ_are_said_in_one_sentence_each():
+    chunk, learner = next(open_table(iris(2)).chunks(100)), jaxmkl.raker(KERNEL, num_features=20)
+    columns = Columns.decide(chunk, "flower")
+    X, fills = columns.inputs(chunk, columns.init())
+    state = learner.init(jax.random.key(0), X.shape[1])
+    pipeline = Pipeline(learner, state, columns, fills)
     more = [f"more{i}" for i in range(5000)]
     absent, new = differences(pipeline, ["sepal length", "sepal width", "soil", *more])
     text = "the pipeline's columns 'petal length', 'petal width' are absent; their cells are"
