@@ -73,9 +73,10 @@ def merge(learner: MKL, states: PyTree, *, start: MKLState | None = None) -> MKL
     >>> bank = jaxmkl.models.FeatureModels(jaxmkl.Gaussian(1.0), rule, features)
     >>> learner = jaxmkl.MKL(bank)
     >>> state = learner.init(jax.random.key(0), num_inputs=3)
-    >>> alike = jax.jit(lambda state: jax.tree.map(lambda leaf: jax.numpy.stack([leaf] * 8), state))
+    >>> def alike(state):
+    ...     return jax.tree.map(lambda leaf: jax.numpy.stack([leaf] * 8), state)
     >>> X = np.random.default_rng(0).normal(size=(8, 100, 3))
-    >>> shards, _ = jaxmkl.run_fleet(learner, alike(state), X, X[..., 0])
+    >>> shards, _ = jaxmkl.run_fleet(learner, jax.jit(alike)(state), X, X[..., 0])
     >>> int(merge(learner, shards).round)
     800
     """

@@ -123,7 +123,8 @@ def run_many(
         keys.
 
     >>> import jaxmkl
-    >>> keys, X = jax.random.split(jax.random.key(1), 4), np.random.default_rng(0).normal(size=(200, 3))
+    >>> keys = jax.random.split(jax.random.key(1), 4)
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
     >>> run_many(jaxmkl.raker(), keys, X, X[:, 0])[1].loss.shape
     (4, 200)
     """

@@ -54,7 +54,7 @@ def test_an_ability_is_registered_and_says_what_it_is(name):
 def test_wrappers_and_classes_have_the_abilities_of_what_is_inside():
     inner = jaxmkl.perceptron(jaxmkl.Gaussian(1.0))
     layers = jaxmkl.label_budget(wrappers.scaled(wrappers.one_vs_rest(inner, 3), MOMENTS), 10)
-    state = jax.jit(layers.init, static_argnums=1)(jax.random.key(0), 2)
+    state = layers.init(jax.random.key(0), num_inputs=2)
     before = abilities.capacity(layers, state)
     larger = jax.jit(partial(abilities.enlarged, layers, capacity=before + 100))(state)
     assert abilities.capacity(layers, larger) >= before + 100

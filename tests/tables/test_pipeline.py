@@ -32,7 +32,7 @@ def trained(frame, target, **options):
     learner = jaxmkl.scaled(learner, RunningMoments())
     learner = probabilities(learner) if K else scaled_targets(learner)
     seen = Seen(0.0 if K else y[0])
-    state = jax.jit(learner.init, static_argnums=1)(jax.random.key(0), X.shape[1])
+    state = learner.init(jax.random.key(0), X.shape[1])
     state, _ = jaxmkl.run(learner, state, X, y - seen.start)
     return Pipeline(learner, state, columns, fills, len(y), "a table", seen=seen), X
 

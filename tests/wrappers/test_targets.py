@@ -24,7 +24,6 @@ def stream(num_examples=400):
     return X, np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=num_examples)
 
 
-@functools.partial(jax.jit, static_argnames="dtype")
 def begin(learner, dtype=np.float32):
     return learner.init(jax.random.key(0), 2, dtype)
 
