@@ -183,9 +183,9 @@ def test_losses_have_derivatives_by_the_labels():
     """The variance after the first label is 0, where the root has no derivative."""
     learner = scaled_targets(jaxmkl.raker(jaxmkl.Gaussian(1.0), num_features=4))
     X, y = jnp.ones((4, 1)), jnp.array([1.0, 2.0, 3.0, 2.0])
+    start = learner.init(jax.random.key(0), num_inputs=1)
 
     def loss(y):
-        state = learner.init(jax.random.key(0), num_inputs=1)
-        return jaxmkl.run(learner, state, X, y)[1].loss.sum()
+        return jaxmkl.run(learner, start, X, y)[1].loss.sum()
 
     assert jnp.isfinite(jax.jit(jax.grad(loss))(y)).all()
