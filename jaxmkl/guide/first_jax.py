@@ -15,7 +15,8 @@ A learner is a pytree of numbers, and its step is a pure function, which ``scan`
 ``vmap`` over seeds or numbers of a learner, ``grad`` through the stream.
 
 >>> def loss(learner, key):
-...     return jaxmkl.run(learner, learner.init(key, num_inputs=2), X, y)[1].loss.mean()
+...     state = learner.init(key, num_inputs=2)
+...     return jax.lax.scan(learner.step, state, (X, y))[1].loss.mean()
 >>> keys = jax.random.split(jax.random.key(2), 3)
 >>> slopes = jax.jit(jax.vmap(jax.value_and_grad(loss), (None, 0)))
 >>> losses, slope = slopes(learner, keys)                           # three draws of the features

@@ -194,9 +194,8 @@ OF_KINDS = [
     pytest.param(name, marks=pytest.mark.slow if name in KINDS else pytest.mark.endless)
     for name in LEARNERS
 ]
-# which run many seeds at once with the long tests: one with supports, as the example of
-# check_learner has one on features
-TOGETHER = {"spa"}
+# which run many seeds at once with the long tests: one with supports, as one on features is quick
+TOGETHER = {"amkl_aks", "spa"}
 
 
 @pytest.fixture(scope="module", params=ENTRIES)
@@ -277,7 +276,8 @@ def test_factories_say_which_names_there_are(factory):
 def test_keeps_the_contract(name):
     learner = learner_of(name)
     X, y = stream(learner)
-    sizes = (16,) if name in (LONG | QUICK) - TOGETHER else (16, 7)
+    is_long = name in LONG and name not in TOGETHER
+    sizes = (16,) if is_long else (16, 7)
     check_learner(learner, examples=(X, y), block_sizes=sizes)
 
     def outcome(X, y):
