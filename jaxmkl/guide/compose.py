@@ -33,11 +33,11 @@ have no limits, and :func:`jaxmkl.pytree.constrain` turns these into a learner a
 >>> step = jax.jit(jax.value_and_grad(lambda free: loss(jaxmkl.pytree.constrain(free))))
 >>> free = start = jaxmkl.pytree.unconstrain(with_bandwidths([3.0, 4.0]))
 >>> optimizer = optax.adam(0.2)
->>> memory, steered = optimizer.init(free), jax.jit(optimizer.update)
+>>> memory, update = optimizer.init(free), jax.jit(optimizer.update)
 >>> history = []
 >>> for _ in range(10):
 ...     value, slope = step(free)
-...     change, memory = steered(slope, memory)
+...     change, memory = update(slope, memory)
 ...     free = optax.apply_updates(free, change)
 ...     history.append(float(value))
 >>> tuned = jaxmkl.pytree.constrain(free)

@@ -34,8 +34,8 @@ the number of examples of each. Here are eight of them, whose learners are least
 >>> states = jax.jit(jax.vmap(lambda key: squares.init(key, num_inputs=3)))(keys)
 >>> X, lengths = draws.normal(size=(8, 125, 3)), draws.integers(126, size=8)
 >>> states, outputs = jaxmkl.run_fleet(squares, states, X, X[..., 0], lengths=lengths, mesh=mesh)
->>> (np.asarray(states.round) == lengths).all()
-np.True_
+>>> bool((np.asarray(states.round) == lengths).all())
+True
 >>> one = jax.jit(lambda states: jax.tree.map(lambda leaf: leaf[5], states))(states)
 >>> prediction = squares.predict(one, np.zeros(3))              # of an ordinary state
 
