@@ -68,16 +68,17 @@ def merge(learner: MKL, states: PyTree, *, start: MKLState | None = None) -> MKL
         belong to another learner or to different features; if the start has seen more rounds than
         a shard; if rounding has left a covariance without an inverse.
 
-    >>> import jaxmkl
+    >>> import jaxmkl, numpy as np
     >>> features, rule = jaxmkl.features.FourierFeatures(10), jaxmkl.updates.RLS(0.1)
     >>> bank = jaxmkl.models.FeatureModels(jaxmkl.Gaussian(1.0), rule, features)
     >>> learner = jaxmkl.MKL(bank)
-    >>> state = learner.init(jax.random.key(0), num_inputs=2)
-    >>> shards = jax.tree.map(lambda leaf: jax.numpy.stack([leaf] * 4), state)
-    >>> X = jax.random.normal(jax.random.key(1), (4, 100, 2))
-    >>> shards, _ = jaxmkl.run_fleet(learner, shards, X, X[..., 0])
+    >>> state = learner.init(jax.random.key(0), num_inputs=3)
+    >>> def alike(state):
+    ...     return jax.tree.map(lambda leaf: jax.numpy.stack([leaf] * 8), state)
+    >>> X = np.random.default_rng(0).normal(size=(8, 100, 3))
+    >>> shards, _ = jaxmkl.run_fleet(learner, jax.jit(alike)(state), X, X[..., 0])
     >>> int(merge(learner, shards).round)
-    400
+    800
     """
     require_learner("merge", learner)
     wanted = "composed (jaxmkl.MKL) of models by least squares, whose information adds up"

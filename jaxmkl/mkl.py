@@ -160,12 +160,12 @@ class MKL(Algorithm[MKLState, MKLCode, MKLAux]):
     Warns:
       RuntimeWarning: for step sizes that cannot converge (:class:`jaxmkl.updates.OGD`).
 
-    >>> import jax, jaxmkl
+    >>> import jax, jaxmkl, numpy as np
     >>> kernels = jaxmkl.Gaussian([0.3, 1.0, 3.0])
     >>> on_features = jaxmkl.models.FeatureModels(kernels, jaxmkl.updates.PassiveAggressive(0.1))
     >>> on_supports = jaxmkl.models.SupportModels(kernels, jaxmkl.updates.Perceptron())
     >>> learner = MKL((on_features, on_supports), Hedge(0.1), query=jaxmkl.query.Margin(0.5))
-    >>> X = jax.random.normal(jax.random.key(0), (500, 2))
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
     >>> state = learner.init(jax.random.key(1), num_inputs=2)
     >>> state, outputs = jaxmkl.run(learner, state, X, X[:, 0] * X[:, 1] > 0)
     >>> learner.num_models, bool(outputs.queried.mean() < 0.9)

@@ -66,10 +66,11 @@ class Renewal(NamedTuple):
     def sample(self, size: int) -> "Renewal":
         """So many places: evenly from the examples there, or all, and empty ones behind these.
 
-        >>> import jax.numpy as jnp
+        >>> import jax, jax.numpy as jnp
         >>> X, number = jnp.arange(4.0)[:, None], jnp.asarray(3)
         >>> seen = Renewal(X, X[:, 0], number, number, number, jax.random.key(0))
-        >>> seen.sample(2).y.tolist(), seen.sample(5).known.tolist()
+        >>> sample = jax.jit(seen.sample, static_argnums=0)
+        >>> sample(2).y.tolist(), sample(5).known.tolist()
         ([0.0, 1.0], [True, True, True, False, False])
         """
         N = len(self.X)
@@ -114,9 +115,10 @@ class Reservoir:
     >>> import jax
     >>> reservoir = Reservoir(4, latest=1)
     >>> state = reservoir.init(jax.random.key(0), 1, "float32")
-    >>> draws = reservoir.draws(state, jax.numpy.arange(9))
+    >>> draws = jax.jit(reservoir.draws)(state, jax.numpy.arange(9))
+    >>> update = jax.jit(reservoir.update)
     >>> for t in range(9):
-    ...     state = reservoir.update(state, jax.numpy.ones(1), float(t), draws[t], True)
+    ...     state = update(state, jax.numpy.ones(1), float(t), draws[t], True)
     >>> int(state.num_examples), float(state.y[0]), bool(reservoir.filled(state).all())
     (9, 8.0, True)
     """

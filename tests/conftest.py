@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).parent.parent
+FOLDERS: list[str] = []  # that of the module before
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
@@ -90,13 +91,18 @@ def compiled_programs(request: pytest.FixtureRequest) -> Iterator[None]:
     Where tests are of many small programs (``SMALL_PROGRAMS = True`` in the module), most of the
     time goes into machine code; there it is made without the compiler's last optimisations, what
     XLA does to the programs before is done. Each program maps memory of its own, of which a
-    process may have so many pieces only.
+    process may have so many pieces only. Modules of the command run the same few programs, and
+    leave them to the next of these modules.
     """
     small = getattr(request.module, "SMALL_PROGRAMS", False)
+    before, FOLDERS[:] = FOLDERS[:], [request.path.parent.name]
+    if before == ["cli"] != FOLDERS:
+        jax.clear_caches()
     jax.config.update("jax_disable_most_optimizations", small)
     yield
     jax.config.update("jax_disable_most_optimizations", False)
-    jax.clear_caches()
+    if FOLDERS != ["cli"]:
+        jax.clear_caches()
 
 
 @pytest.fixture(autouse=True)

@@ -245,7 +245,8 @@ class Mixture(Aggregate[MixtureState, MixtureAux, tuple]):
     >>> state = rule.init(2, jnp.float32)
     >>> _, aux = jax.jit(rule.predict)(state, values, None, ())      # .5, for a label of .2
     >>> loss, judged = jaxmkl.losses.Squared(), jnp.array([True, True])
-    >>> rule.weights(jax.jit(rule.update)(state, aux, jnp.array(0.2), loss, judged))
+    >>> after = jax.jit(rule.update)(state, aux, jnp.array(0.2), loss, judged)
+    >>> jax.jit(rule.weights)(after)
     Array([1., 0.], dtype=float32)
     """
 

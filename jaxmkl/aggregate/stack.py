@@ -85,9 +85,11 @@ class Stack(Aggregate[StackState, StackAux, PyTree]):
       (1970), Time series analysis, for the last labels and errors (ARMAX).
 
     >>> rule = Stack(Mixture((1.0, 0.99)), RLS((1.0, 10.0)))
-    >>> state = rule.init(num_models=2, dtype=jnp.float32)
-    >>> said, _ = jax.jit(rule.predict)(state, jnp.array([0.2, 0.6]), None, ())
-    >>> float(said.value)                                               # equal weights
+    >>> @jax.jit
+    ... def first(values):
+    ...     state = rule.init(num_models=2, dtype=values.dtype)
+    ...     return rule.predict(state, values, None, ())[0].value
+    >>> float(first(jnp.array([0.2, 0.6])))                             # equal weights
     0.4...
     """
 

@@ -108,11 +108,12 @@ class SampledDictionary(FeatureMap[DictionaryState, DictionaryCode, Offer]):
 
     >>> import jaxmkl
     >>> dictionary, kernel, X = SampledDictionary(size=8), jaxmkl.Gaussian(1.0), jnp.eye(3)
-    >>> state = dictionary.init(jax.random.key(0), kernel, 3, X.dtype)
-    >>> keys = jax.random.split(jax.random.key(1), 3)
-    >>> codes = jax.jit(dictionary.encode)(state, kernel, X, jnp.array(0), keys)
-    >>> first = jax.tree.map(lambda leaf: leaf[0], codes)
-    >>> z, offer = jax.jit(dictionary.predict)(state, first)
+    >>> @jax.jit
+    ... def first(X, keys):
+    ...     state = dictionary.init(jax.random.key(0), kernel, 3, X.dtype)
+    ...     codes = dictionary.encode(state, kernel, X, jnp.array(0), keys)
+    ...     return dictionary.predict(state, jax.tree.map(lambda leaf: leaf[0], codes))
+    >>> z, offer = first(X, jax.random.split(jax.random.key(1), 3))
     >>> z.shape, bool(offer.added)
     ((1, 8), True)
     """

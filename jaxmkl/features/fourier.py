@@ -114,7 +114,7 @@ class FourierFeatures(FeatureMap[jax.Array, jax.Array, tuple]):
     >>> import jaxmkl
     >>> features, kernels = FourierFeatures(num_features=4), jaxmkl.Gaussian([0.5, 2.0])
     >>> frequencies = features.init(jax.random.key(0), kernels, 3)
-    >>> features(kernels, frequencies, jnp.ones((5, 3))).shape
+    >>> jax.jit(features)(kernels, frequencies, jnp.ones((5, 3))).shape
     (5, 2, 8)
     """
 

@@ -74,8 +74,8 @@ The places marked by dots are padding: rounds that are not there, which change n
 As blocks are aligned with rounds, a run that is cut anywhere and resumed has the same blocks, and
 continues bit for bit:
 
->>> import jax, jaxmkl
->>> learner, X = jaxmkl.raker(num_features=5), jax.random.normal(jax.random.key(0), (30, 2))
+>>> import jax, jaxmkl, numpy as np
+>>> learner, X = jaxmkl.raker(num_features=5), np.random.default_rng(0).normal(size=(30, 2))
 >>> start = learner.init(jax.random.key(1), num_inputs=2)
 >>> whole, _ = jaxmkl.run(learner, start, X, X[:, 0], block_size=8)
 >>> state, _ = jaxmkl.run(learner, start, X[:13], X[:13, 0], block_size=8)

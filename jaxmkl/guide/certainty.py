@@ -15,16 +15,16 @@ not know it. Probabilities replace the learner's ``value``; the others leave it 
 
 Here the noise is ten times larger where the second input is positive:
 
->>> import jax, jax.numpy as jnp, jaxmkl
+>>> import jax, jaxmkl, numpy as np
 >>> from jaxmkl import metrics, wrappers
->>> X, noise = (jax.random.normal(jax.random.key(i), (2000, 2)) for i in (0, 1))
->>> y = jnp.sin(2 * X[:, 0]) + jnp.where(X[:, 1] > 0, 1.0, 0.1) * noise[:, 0]
+>>> X, noise = np.random.default_rng(0).normal(size=(2, 2000, 2))
+>>> y = np.sin(2 * X[:, 0]) + np.where(X[:, 1] > 0, 1.0, 0.1) * noise[:, 0]
 >>> kernels = jaxmkl.Gaussian([0.5, 1.0])
 >>> learner = wrappers.intervals(wrappers.predictive(jaxmkl.raker(kernels)), coverage=0.9)
 >>> state = learner.init(jax.random.key(2), num_inputs=2)
 >>> state, outputs = jaxmkl.run(learner, state, X, y)
 >>> said = jax.tree.map(lambda leaf: leaf[1000:], outputs.distribution)
->>> low, high = jax.jit(said.interval)(0.9)
+>>> low, high = map(np.asarray, jax.jit(said.interval)(0.9))
 >>> noisy, width = X[1000:, 1] > 0, high - low
 >>> bool(width[noisy].mean() > 2 * width[~noisy].mean())
 True
@@ -42,9 +42,11 @@ larger is better. The CRPS has the units of the label, and is the absolute error
 a single number; smaller is better. The probability integral transform shows whether densities are
 as wide as they should be: then a tenth of the labels falls into each tenth of the probability.
 
->>> judged = jax.jit(lambda said, y: (said.log_prob(y), said.crps(y), said.cdf(y)))
->>> log_scores, crps, places = judged(said, y[1000:])
->>> bool(abs(metrics.pit_histogram(places) - 0.1).max() < 0.05)
+>>> @jax.jit
+... def judged(said, y):
+...     return said.log_prob(y), said.crps(y), metrics.pit_histogram(said.cdf(y))
+>>> log_scores, crps, shares = judged(said, y[1000:])
+>>> bool(abs(shares - 0.1).max() < 0.05)
 True
 
 A density may be wrong for a while, for instance after a change.
@@ -54,7 +56,7 @@ or narrower until the share of labels inside is right, whatever the stream does
 variance; and if there is none either, they change with time alone:
 
 >>> low, high = outputs.interval
->>> bool(abs(metrics.coverage(low[200:], high[200:], y[200:]) - 0.9) < 0.02)
+>>> bool(abs(jax.jit(metrics.coverage)(low[200:], high[200:], y[200:]) - 0.9) < 0.02)
 True
 
 ## Classes
@@ -65,11 +67,13 @@ classes the logarithms of their probabilities:
 
 >>> learner, label = wrappers.probabilities(jaxmkl.raker(kernels, loss="logistic")), y > 0
 >>> state, outputs = jaxmkl.run(learner, learner.init(jax.random.key(2), 2), X, label)
->>> log_odds, label = outputs.prediction[1000:], label[1000:]
->>> bool(metrics.log_loss(log_odds, label) < 0.5)
-True
->>> bool(metrics.expected_calibration_error(jax.nn.sigmoid(log_odds), label) < 0.1)
-True
+>>> @jax.jit
+... def scores(log_odds, label):
+...     p = jax.nn.sigmoid(log_odds)
+...     return metrics.log_loss(log_odds, label), metrics.expected_calibration_error(p, label)
+>>> log_loss, error = scores(outputs.prediction[1000:], label[1000:])
+>>> bool(log_loss < 0.5), bool(error < 0.1)
+(True, True)
 
 With ``passthrough=True`` a second regression reads the inputs, too. This pays if many columns
 hold only 0 and 1.

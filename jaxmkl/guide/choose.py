@@ -4,7 +4,7 @@ If you have no time to read on, use :func:`jaxmkl.expert_mkl` with scaled inputs
 has the smallest error of all learners here on nearly every stream that we tried, and needs no
 tuning.
 
->>> import jax, jax.numpy as jnp, jaxmkl
+>>> import jax, jaxmkl, numpy as np
 >>> from jaxmkl import wrappers
 >>> def guarded(learner):
 ...     return jaxmkl.scaled(wrappers.scaled_targets(learner), wrappers.RunningMoments())
@@ -50,9 +50,9 @@ online by :class:`jaxmkl.wrappers.RunningMoments`, or by :class:`jaxmkl.wrappers
 columns have long tails. Step sizes and tolerances have units of the target, so scale it too
 (:func:`jaxmkl.wrappers.scaled_targets`); predictions are still in its own units.
 
->>> units = jnp.array([[1.0, 1000.0, 0.001]])
->>> X = jax.random.normal(jax.random.key(0), (600, 3))
->>> y = 50 + 10 * jnp.sin(2 * X[:, 0]) * X[:, 2]
+>>> units = np.array([1.0, 1000.0, 0.001])
+>>> X = np.random.default_rng(0).normal(size=(600, 3))
+>>> y = 50 + 10 * np.sin(2 * X[:, 0]) * X[:, 2]
 >>> def final_error(learner, X):
 ...     state = learner.init(jax.random.key(1), num_inputs=3)
 ...     state, outputs = jaxmkl.run(learner, state, X, y)
@@ -77,11 +77,12 @@ True
 Is a difference more than chance? :func:`jaxmkl.run_many` runs any number of seeds and orders of
 the examples at once. The same keys are the same orders for any learner, so compare run by run:
 
->>> one = jaxmkl.raker(jaxmkl.Gaussian(0.5))
+>>> narrow = jaxmkl.raker(jaxmkl.Gaussian([0.1, 0.2, 0.4]))
 >>> keys, standard = jax.random.split(jax.random.key(2), 8), (y - y.mean()) / y.std()
 >>> def errors(learner):
-...     return jaxmkl.run_many(learner, keys, X, standard)[1].loss.mean(axis=1)     # of each run
->>> difference = errors(one) - errors(few)
+...     loss = jaxmkl.run_many(learner, keys, X, standard)[1].loss
+...     return np.asarray(loss).mean(axis=1)                                        # of each run
+>>> difference = errors(narrow) - errors(few)
 >>> bool(difference.mean() > 2 * difference.std(ddof=1) / len(keys) ** 0.5)     # standard errors
 True
 

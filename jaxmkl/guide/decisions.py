@@ -10,7 +10,7 @@ In each round a context comes, one arm is pulled, and only its reward is seen. O
 is one learner with a leading axis in its state. All arms predict; the state of the arm that is
 pulled is taken out, learns the reward, and is put back. All arms share an estimate of the noise:
 
->>> import jax, jax.numpy as jnp, jaxmkl
+>>> import jax, jax.numpy as jnp, jaxmkl, numpy as np
 >>> bank = jaxmkl.models.FeatureModels(
 ...     jaxmkl.Gaussian([0.3, 1.0]),
 ...     jaxmkl.updates.RLS(0.1),
@@ -28,7 +28,7 @@ pulled is taken out, learns the reward, and is put back. All arms share an estim
 ...     states = jax.tree.map(lambda leaf, new: leaf.at[arm].set(new), states, one)
 ...     states = states.replace(noise=jax.tree.map(jnp.full_like, states.noise, one.noise))
 ...     return states, jnp.cos(x[0] - 2 * jnp.arange(arms)).max() - reward
->>> X = jax.random.normal(jax.random.key(0), (300, 3))
+>>> X = np.random.default_rng(0).normal(size=(300, 3))
 >>> keys = jax.random.split(jax.random.key(2), 300)
 >>> states = jax.jit(jax.vmap(lambda key: learner.init(key, num_inputs=3)))(keys[:arms])
 >>> states, regret = jax.lax.scan(pull, states, (X, keys))

@@ -2,9 +2,9 @@
 
 A learner is a pytree of numbers, and its step is a pure function, which ``scan`` can run:
 
->>> import jax, jax.numpy as jnp, jaxmkl
->>> X = jax.random.normal(jax.random.key(0), (300, 2))
->>> y = jnp.sin(2 * X[:, 0])
+>>> import jax, jaxmkl, numpy as np
+>>> X = np.random.default_rng(0).normal(size=(300, 2))
+>>> y = np.sin(2 * X[:, 0])
 >>> learner = jaxmkl.raker(jaxmkl.Gaussian([0.5, 1.0]), num_features=20)
 >>> state = learner.init(jax.random.key(1), num_inputs=2)
 >>> state, outputs = jax.lax.scan(learner.step, state, (X, y))      # predict, then learn
@@ -15,13 +15,13 @@ A learner is a pytree of numbers, and its step is a pure function, which ``scan`
 ``vmap`` over seeds or numbers of a learner, ``grad`` through the stream.
 
 >>> def loss(learner, key):
-...     return jaxmkl.run(learner, learner.init(key, num_inputs=2), X, y)[1].loss.mean()
+...     state = learner.init(key, num_inputs=2)
+...     return jax.lax.scan(learner.step, state, (X, y))[1].loss.mean()
 >>> keys = jax.random.split(jax.random.key(2), 3)
->>> jax.jit(jax.vmap(loss, (None, 0)))(learner, keys).shape         # three draws of the features
-(3,)
->>> slope = jax.jit(jax.grad(loss))(learner, keys[0])               # a learner of derivatives
->>> slope.models[0].rules[0].step_sizes.shape, slope.models[0].kernels.bandwidth.shape
-((), (2,))
+>>> slopes = jax.jit(jax.vmap(jax.value_and_grad(loss), (None, 0)))
+>>> losses, slope = slopes(learner, keys)                           # three draws of the features
+>>> losses.shape, slope.models[0].rules[0].step_sizes.shape         # a learner of derivatives
+((3,), (3,))
 
 - **Updates one by one**: ``state = learner.update(state, x, label)``.
 - **equinox** trains arrays only, and takes Python numbers for constants. Make arrays first,

@@ -7,8 +7,8 @@ the rows that are worth a label, learns each label that you enter, and saves eve
 
 In Python, ``query`` says whether a label is wanted, and ``update`` learns one whenever it comes:
 
->>> import jax, jaxmkl, tempfile
->>> X = jax.random.normal(jax.random.key(0), (200, 2))
+>>> import jax, jaxmkl, numpy as np, tempfile
+>>> X = np.random.default_rng(0).normal(size=(200, 2))
 >>> truth = X[:, 0] * X[:, 1] > 0
 >>> kernels = jaxmkl.Gaussian([0.5, 1.0])
 >>> learner = jaxmkl.raker(kernels, loss="logistic", query=jaxmkl.query.Rate(0.3))

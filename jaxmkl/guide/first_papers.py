@@ -3,20 +3,21 @@
 Algorithms have their papers' names, and parameters in words; the docstring of each has the update
 in the paper's symbols, the reference, and where it differs from the paper and why.
 
->>> import jax, jax.numpy as jnp, jaxmkl
->>> X = jax.random.uniform(jax.random.key(0), (400, 4))
->>> y = jnp.sin(5 * X[:, 0]) / 2 + 0.5
+>>> import jax, jaxmkl, numpy as np
+>>> X = np.random.default_rng(0).uniform(size=(400, 4))
+>>> y = np.sin(5 * X[:, 0]) / 2 + 0.5
 >>> learner = jaxmkl.amkl_aks(tolerance=0.01, num_features=20)      # Hong and Chae
 >>> state = learner.init(jax.random.key(1), num_inputs=4)
 >>> state, outputs = jaxmkl.run(learner, state, X, y)
->>> jaxmkl.metrics.running_mse(outputs.prediction, y).shape, outputs.queried.shape
+>>> jax.jit(jaxmkl.metrics.running_mse)(outputs.prediction, y).shape, outputs.queried.shape
 ((400,), (400,))
 
 Papers report means over orders of a data set. Each key is an order and a draw of the features:
 
 >>> keys = jax.random.split(jax.random.key(2), 5)
 >>> _, outputs = jaxmkl.run_many(learner, keys, X, y, permute=True)
->>> outputs.loss.mean(axis=1).shape, outputs.queried.mean(axis=1).shape
+>>> losses, asked = (np.asarray(of).mean(axis=1) for of in (outputs.loss, outputs.queried))
+>>> losses.shape, asked.shape
 ((5,), (5,))
 
 An algorithm is four parts, and another paper's idea is another part:

@@ -9,11 +9,11 @@ Losses are recorded for all examples, whether their labels were asked for or not
 :class:`jaxmkl.query.Rate` asks for a given share of the labels on any stream, preferably where the
 models disagree or the classes are close. It goes into any learner:
 
->>> import jax, jax.numpy as jnp, jaxmkl, numpy as np
+>>> import jax, jaxmkl, numpy as np
 >>> from jaxmkl import query
 >>> kernels = jaxmkl.Gaussian([0.3, 1.0, 3.0])
->>> X = jax.random.normal(jax.random.key(0), (1000, 2))
->>> y = jnp.sin(2 * X[:, 0]) * X[:, 1] > 0
+>>> X = np.random.default_rng(0).normal(size=(1000, 2))
+>>> y = np.sin(2 * X[:, 0]) * X[:, 1] > 0
 >>> learner = jaxmkl.raker(kernels, loss="logistic", query=query.Rate(0.2))
 >>> start = learner.init(jax.random.key(1), num_inputs=2)
 >>> state, outputs = jaxmkl.run(learner, start, X, y)
@@ -50,17 +50,16 @@ If a person labels the examples, labels arrive some time after the query. ``ask`
 counts the query at once; ``update`` learns when the label arrives; ``skip`` passes an example
 without a query. So a rate and a budget hold however late the labels are.
 
->>> ask, update, skip = jax.jit(capped.ask), jax.jit(capped.update), jax.jit(capped.skip)
 >>> state = capped.init(jax.random.key(1), num_inputs=2)
 >>> waiting = []
->>> for x, label in zip(np.asarray(X[:100]), np.asarray(y[:100])):
-...     prediction, state = ask(state, x)
+>>> for x, label in zip(X[:100], y[:100]):
+...     prediction, state = capped.ask(state, x)
 ...     if prediction.query:
 ...         waiting.append((x, label))                  # ask a person for it
 ...     else:
-...         state = skip(state, x)
+...         state = capped.skip(state, x)
 ...     if len(waiting) > 5:                            # a label arrives
-...         state = update(state, *waiting.pop(0))
+...         state = capped.update(state, *waiting.pop(0))
 >>> asked = 50 - int(state.remaining)
 >>> 0 < asked <= 50, len(waiting)
 (True, 5)
@@ -81,7 +80,7 @@ points. In a pool of more than 4,000 points it considers 4,000 that are drawn at
 ``jaxmkl.sklearn.PoolSelector`` and ``jaxmkl select`` do the same.
 
 >>> pool, truth = X[:300], y[:300]
->>> first = jaxmkl.design.from_points(pool, 10).ranking
+>>> first = np.asarray(jaxmkl.design.from_points(pool, 10).ranking)
 >>> first.shape
 (10,)
 
@@ -93,22 +92,19 @@ Label these points first, and after them repeatedly the point with the largest s
 scores a point by how close its classes are. The order of the pool means nothing, so there is no
 ``skip``:
 
->>> learner = jaxmkl.expert_mkl(
-...     kernels, task="classification", num_features=20, query=query.Margin()
-... )
+>>> learner = jaxmkl.raker(kernels, loss="logistic", query=query.Margin())
 >>> state = learner.init(jax.random.key(1), num_inputs=2)
->>> update, look = jax.jit(learner.update), jax.jit(learner.predict_many)
->>> known = jnp.zeros(300, bool)
+>>> known = np.zeros(300, bool)
 >>> for number in range(60):
 ...     if number < 10:
 ...         i = first[number]
 ...     else:
-...         i = jnp.where(known, -jnp.inf, look(state, pool).score).argmax()
-...     known = known.at[i].set(True)
-...     state = update(state, pool[i], truth[i])        # a person's answer
+...         i = np.where(known, -np.inf, learner.predict_many(state, pool).score).argmax()
+...     known[i] = True
+...     state = learner.update(state, pool[i], truth[i])        # a person's answer
 >>> int(known.sum())
 60
->>> right = (look(state, pool).value > 0) == truth
+>>> right = (np.asarray(learner.predict_many(state, pool).value) > 0) == truth
 >>> bool(right.mean() > 0.8)
 True
 

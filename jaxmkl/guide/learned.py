@@ -17,9 +17,9 @@ aggregate weighs them.
 likelihood, and a forest with a boosted model of trees beside it. Kernels of your own are a fixed
 bank alone, unless you name others:
 
->>> import jax, jax.numpy as jnp, jaxmkl
->>> X = jax.random.normal(jax.random.key(0), (600, 8))
->>> y = jnp.sin(2 * X[:, 5])                                    # one input of eight
+>>> import jax, jaxmkl, numpy as np
+>>> X = np.random.default_rng(0).normal(size=(600, 8))
+>>> y = np.sin(2 * X[:, 5])                                     # one input of eight
 >>> def errors(learner):
 ...     state = learner.init(jax.random.key(1), num_inputs=8)
 ...     state, outputs = jaxmkl.run(learner, state, X, y)

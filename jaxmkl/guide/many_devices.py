@@ -9,12 +9,13 @@ of the runs, and no device waits for another until they are done.
 A mesh names the devices. Each device executes a part of the runs, and there may be any number of
 runs:
 
->>> import jax, jax.numpy as jnp, jaxmkl
+>>> import jax, jax.numpy as jnp, jaxmkl, numpy as np
 >>> mesh = jax.make_mesh((jax.device_count(),), ("runs",))
->>> X = jax.random.normal(jax.random.key(0), (200, 3))
+>>> draws = np.random.default_rng(0)
+>>> X = draws.normal(size=(200, 3))
 >>> learner = jaxmkl.raker(jaxmkl.Gaussian([0.3, 1.0, 3.0]), num_features=20)
 >>> keys = jax.random.split(jax.random.key(1), 5)
->>> states, outputs = jaxmkl.run_many(learner, keys, X, jnp.sin(X[:, 0]), mesh=mesh)
+>>> states, outputs = jaxmkl.run_many(learner, keys, X, np.sin(X[:, 0]), mesh=mesh)
 >>> outputs.loss.shape
 (5, 200)
 
@@ -24,34 +25,31 @@ them; otherwise all devices get all results at the end.
 ## Fleets: one learner per customer
 
 Thousands of sensors, each with its own stream and learner, advance in one call. ``lengths`` holds
-the number of examples of each:
+the number of examples of each. Here are eight of them, whose learners are least squares:
 
->>> keys = jax.random.split(jax.random.key(2), 1000)
->>> states = jax.jit(jax.vmap(lambda key: learner.init(key, num_inputs=3)))(keys)
->>> X = jax.random.normal(jax.random.key(3), (1000, 10, 3))
->>> lengths = jax.random.randint(jax.random.key(4), (1000,), 0, 11)
->>> states, outputs = jaxmkl.run_fleet(learner, states, X, X[..., 0], lengths=lengths, mesh=mesh)
->>> bool((states.round == lengths).all())
+>>> bank = jaxmkl.models.FeatureModels(
+...     jaxmkl.Gaussian(1.0), jaxmkl.updates.RLS(0.1), jaxmkl.features.FourierFeatures(10)
+... )
+>>> squares, keys = jaxmkl.MKL(bank), jax.random.split(jax.random.key(2), 8)
+>>> states = jax.jit(jax.vmap(lambda key: squares.init(key, num_inputs=3)))(keys)
+>>> X, lengths = draws.normal(size=(8, 125, 3)), draws.integers(126, size=8)
+>>> states, outputs = jaxmkl.run_fleet(squares, states, X, X[..., 0], lengths=lengths, mesh=mesh)
+>>> bool((np.asarray(states.round) == lengths).all())
 True
->>> one = jax.tree.map(lambda leaf: leaf[17], states)           # an ordinary state
->>> prediction = jax.jit(learner.predict)(one, jnp.zeros(3))
+>>> one = jax.jit(lambda states: jax.tree.map(lambda leaf: leaf[5], states))(states)
+>>> prediction = squares.predict(one, np.zeros(3))              # of an ordinary state
 
 Pass the states in again with the next examples. One checkpoint holds all of them
 (``jaxmkl.save(path, learner, states)``).
 
 ## One stream in shards
 
-The sums behind least squares add up. Let four machines learn a quarter of the stream each, and
+The sums behind least squares add up. Let eight machines learn an eighth of the stream each, and
 :func:`jaxmkl.merge` computes, to rounding, the model of one pass over the whole stream:
 
->>> bank = jaxmkl.models.FeatureModels(
-...     jaxmkl.Gaussian(1.0), jaxmkl.updates.RLS(0.1), jaxmkl.features.FourierFeatures(10)
-... )
->>> squares = jaxmkl.MKL(bank)
 >>> state = squares.init(jax.random.key(5), num_inputs=3)       # features are shared
->>> shards = jax.tree.map(lambda leaf: jnp.stack([leaf] * 4), state)
->>> X = X[:, 0].reshape(4, 250, 3)
->>> shards, _ = jaxmkl.run_fleet(squares, shards, X, X[..., 0] ** 2)
+>>> alike = jax.jit(lambda state: jax.tree.map(lambda leaf: jnp.stack([leaf] * 8), state))
+>>> shards, _ = jaxmkl.run_fleet(squares, alike(state), X, X[..., 0] ** 2, mesh=mesh)
 >>> merged = jaxmkl.merge(squares, shards)
 >>> int(merged.round)
 1000
@@ -222,8 +220,8 @@ own file.
 :func:`jaxmkl.stream` takes pairs of arrays from any iterator, so a source is a generator. This one
 reads an Arrow dataset, which may be a folder of Parquet files larger than memory:
 
->>> import numpy as np, pyarrow as pa, pyarrow.dataset, pyarrow.parquet, tempfile
->>> folder, draws = tempfile.mkdtemp(), np.random.default_rng(0)
+>>> import pyarrow as pa, pyarrow.dataset, pyarrow.parquet, tempfile
+>>> folder = tempfile.mkdtemp()
 >>> for part in "ab":
 ...     columns = {name: draws.normal(size=300) for name in ("x1", "x2", "target")}
 ...     pa.parquet.write_table(pa.table(columns), f"{folder}/{part}.parquet")

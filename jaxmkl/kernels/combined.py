@@ -67,7 +67,7 @@ class WeightedSum(Kernel):
     Raises:
       ValueError: if a weight is negative, or there are not as many weights as kernels.
 
-    >>> WeightedSum(Gaussian((0.5, 2.0)), (0.25, 0.75)).gram(jnp.ones((1, 3)))
+    >>> jax.jit(WeightedSum(Gaussian((0.5, 2.0)), (0.25, 0.75)).gram)(jnp.ones((1, 3)))
     Array([[[1.]]], dtype=float32)
     """
 

@@ -23,7 +23,7 @@ class DotProduct(Stacked):
     ...     scale: float = 1.0
     ...     def profile(self, u):
     ...         return jnp.exp(u / self.scale)
-    >>> Exponential([1.0, 2.0]).gram(jnp.ones((1, 2))).ravel()
+    >>> jax.jit(Exponential([1.0, 2.0]).gram)(jnp.ones((1, 2))).ravel()
     Array([7.389..., 2.718...], dtype=float32)
     """
 
@@ -49,7 +49,7 @@ class Polynomial(DotProduct):
     Raises:
       ValueError: if a degree is below 1, an offset negative, or their lengths do not match.
 
-    >>> Polynomial([1, 2, 3], offset=1.0).gram(jnp.ones((1, 1))).ravel()
+    >>> jax.jit(Polynomial([1, 2, 3], offset=1.0).gram)(jnp.ones((1, 1))).ravel()
     Array([2., 4., 8.], dtype=float32)
     """
 

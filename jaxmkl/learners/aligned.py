@@ -11,14 +11,14 @@ round m on is the published method. With ``two_passes=True`` no model learns in 
 and in later ones only that of the chosen kernel does. The published method is then two runs, one
 over the first m examples and one over all:
 
->>> import jax, jaxmkl
->>> X = jax.random.uniform(jax.random.key(0), (300, 2), minval=-1.0)
->>> y = jax.numpy.sign(X[:, 0] * X[:, 1])
+>>> import jax, jaxmkl, numpy as np
+>>> X = np.random.default_rng(0).uniform(-1, 1, size=(300, 2))
+>>> y = np.sign(X[:, 0] * X[:, 1])
 >>> learner = jaxmkl.proj_ka(budget=50, num_aligned=100, two_passes=True)
 >>> state = learner.init(jax.random.key(1), num_inputs=2)
 >>> state, _ = jaxmkl.run(learner, state, X[:100], y[:100])        # chooses the kernel
 >>> state, outputs = jaxmkl.run(learner, state, X, y)              # runs its Projectron
->>> bool((y[150:] * outputs.prediction[150:] <= 0).mean() < 0.25)
+>>> bool((y * outputs.prediction <= 0)[150:].mean() < 0.25)
 True
 
 References:

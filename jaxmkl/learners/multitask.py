@@ -425,10 +425,11 @@ class MultiTask(Algorithm[MultiTaskState, MultiTaskCode, MultiTaskAux]):
           ValueError: for shapes that do not fit.
 
         >>> learner, key = MultiTask(num_tasks=3), jax.random.key(0)
-        >>> state, X = learner.init(key, num_inputs=1 + 2), jax.random.normal(key, (200, 3, 2))
-        >>> y, present = jnp.sign(X[..., 0] * X[..., 1]), jax.random.bernoulli(key, 0.7, (200, 3))
+        >>> state, draws = learner.init(key, num_inputs=1 + 2), np.random.default_rng(0)
+        >>> X, present = draws.normal(size=(200, 3, 2)), draws.random((200, 3)) < 0.7
+        >>> y = np.sign(X[..., 0] * X[..., 1])
         >>> state, outputs = jax.lax.scan(learner.round, state, (X, y, present))
-        >>> outputs.prediction.shape, bool((outputs.queried == present).all())
+        >>> outputs.prediction.shape, bool((np.asarray(outputs.queried) == present).all())
         ((200, 3), True)
         """
         return task_rounds.run_round(self, state, *self._of_round(state, examples), most)

@@ -99,13 +99,13 @@ class TreeModels(Bank[TreeModelsState, TreeCode, tuple[jax.Array, jax.Array]]):
       Stochastic gradient boosting, https://doi.org/10.1016/S0167-9473(01)00065-2; Friedman, Hastie
       and Tibshirani (2000), Additive logistic regression, https://doi.org/10.1214/aos/1016218223.
 
-    >>> import jax, jaxmkl
-    >>> X = jax.random.normal(jax.random.key(0), (600, 2))
+    >>> import jax, jaxmkl, numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
     >>> y = X[:, 0] * X[:, 1] > 0
     >>> bank = TreeModels(10, depth=8, sample=200)
     >>> learner = jaxmkl.MKL(bank, jaxmkl.aggregate.Uniform(), task="classification")
     >>> state, outputs = jaxmkl.run(learner, learner.init(jax.random.key(1), 2), X, y)
-    >>> wrong = (outputs.prediction > 0) != y
+    >>> wrong = (np.asarray(outputs.prediction) > 0) != y
     >>> bool(wrong[300:].mean() < 0.25)
     True
     """

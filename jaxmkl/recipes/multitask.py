@@ -60,12 +60,13 @@ def multitask(
       Theorem 2; Calandriello, Lazaric and Valko (2017), Algorithm 2. The formulas:
       :mod:`jaxmkl.learners.multitask`.
 
-    >>> import jax, jaxmkl
-    >>> X, learner = jax.random.normal(jax.random.key(0), (300, 2)), multitask(num_tasks=3, h=0.1)
-    >>> state, task = learner.init(jax.random.key(2), num_inputs=1 + 2), jax.numpy.arange(300) % 3
+    >>> import jax, jaxmkl, numpy as np
+    >>> X, learner = np.random.default_rng(0).normal(size=(300, 2)), multitask(num_tasks=3, h=0.1)
+    >>> state, task = learner.init(jax.random.key(2), num_inputs=1 + 2), np.arange(300) % 3
     >>> with_task = jaxmkl.tables.with_tasks(task, X)
     >>> state, outputs = jaxmkl.run(learner, state, with_task, X[:, 0] * X[:, 1] > 0)
-    >>> bool(outputs.queried[:100].mean() > outputs.queried[-100:].mean())
+    >>> asked = np.asarray(outputs.queried)
+    >>> bool(asked[:100].mean() > asked[-100:].mean())
     True
     """
     both = h is not None and query is not None

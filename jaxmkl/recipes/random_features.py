@@ -120,10 +120,10 @@ def raker(
     References:
       Shen, Chen and Giannakis (2019); Hong and Chae, Algorithm 1 with all kernels.
 
-    >>> import jax, jaxmkl
-    >>> X, learner = jax.random.uniform(jax.random.key(0), (1000, 2)), raker(step_size=0.005)
+    >>> import jax, jaxmkl, numpy as np
+    >>> X, learner = np.random.default_rng(0).uniform(size=(500, 2)), raker(step_size=0.005)
     >>> state = learner.init(jax.random.key(1), num_inputs=2)
-    >>> state, outputs = jaxmkl.run(learner, state, X, jax.numpy.sin(6 * X[:, 0]))
+    >>> state, outputs = jaxmkl.run(learner, state, X, np.sin(6 * X[:, 0]))
     >>> bool(outputs.loss[-100:].mean() < 0.05)
     True
     """

@@ -98,20 +98,20 @@ class Checkpoints(LastTwo):
     A program that is killed, started again, and skips the rows that it has seen ends as if nothing
     had happened, bit for bit:
 
-    >>> import jax, jaxmkl, tempfile
+    >>> import jax, jaxmkl, numpy as np, tempfile
     >>> folder, learner = tempfile.TemporaryDirectory(), jaxmkl.raker()
-    >>> X = jax.random.normal(jax.random.key(1), (300, 2))
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
     >>> def program(rows):
-    ...     kept = Checkpoints(f"{folder.name}/raker.npz", examples=100)
+    ...     kept = Checkpoints(f"{folder.name}/raker.npz", examples=200)
     ...     found = kept.latest(like=learner)
     ...     state = learner.init(jax.random.key(0), num_inputs=2) if found is None else found[1]
     ...     seen = int(state.round)
-    ...     chunks = ((X[i : i + 50], X[i : i + 50, 0]) for i in range(seen, rows, 50))
+    ...     chunks = ((X[i : i + 100], X[i : i + 100, 0]) for i in range(seen, rows, 100))
     ...     for state, _ in jaxmkl.stream(learner, state, chunks):
     ...         kept.offer(learner, state)
     ...     return seen, int(state.round)
-    >>> program(250), program(300)
-    ((0, 250), (200, 300))
+    >>> program(300), program(500)
+    ((0, 300), (200, 500))
     >>> folder.cleanup()
     """
 

@@ -124,7 +124,7 @@ def run_many(
 
     >>> import jaxmkl
     >>> keys = jax.random.split(jax.random.key(1), 4)
-    >>> X = jax.random.normal(keys[0], (200, 3))
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
     >>> run_many(jaxmkl.raker(), keys, X, X[:, 0])[1].loss.shape
     (4, 200)
     """
@@ -274,8 +274,8 @@ def run_fleet(
     >>> import jaxmkl
     >>> learner = jaxmkl.raker(jaxmkl.Gaussian([0.3, 1.0, 3.0]), num_features=20)
     >>> keys = jax.random.split(jax.random.key(0), 4)
-    >>> states = jax.vmap(lambda key: learner.init(key, num_inputs=2))(keys)
-    >>> X = jax.random.normal(jax.random.key(1), (4, 100, 2))
+    >>> states = jax.jit(jax.vmap(lambda key: learner.init(key, num_inputs=2)))(keys)
+    >>> X = np.random.default_rng(0).normal(size=(4, 100, 2))
     >>> states, outputs = run_fleet(learner, states, X, X[..., 0], lengths=[100, 7, 0, 50])
     >>> states.round.tolist(), outputs.loss.shape
     ([100, 7, 0, 50], (4, 100))

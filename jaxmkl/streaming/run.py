@@ -106,9 +106,9 @@ def run(
         thousand rows or more, predictions with the squared loss err 1.05 times as much as the mean
         of the labels would; this is judged by the default's records on the host.
 
-    >>> import jax, jaxmkl
-    >>> learner, X = jaxmkl.raker(), jax.random.normal(jax.random.key(0), (500, 3))
-    >>> state = learner.init(jax.random.key(1), num_inputs=3)
+    >>> import jax, jaxmkl, numpy as np
+    >>> learner, X = jaxmkl.raker(), np.random.default_rng(0).normal(size=(500, 2))
+    >>> state = learner.init(jax.random.key(1), num_inputs=2)
     >>> state, outputs = run(learner, state, X, X[:, 0] * X[:, 1])
     >>> outputs.loss.shape, int(state.round)
     ((500,), 500)
@@ -162,7 +162,7 @@ def stream(
       ValueError: as :func:`run`, with the number of the chunk.
 
     >>> import jax, jaxmkl
-    >>> learner, X = jaxmkl.raker(), jax.random.normal(jax.random.key(1), (110, 2))
+    >>> learner, X = jaxmkl.raker(), np.random.default_rng(0).normal(size=(110, 2))
     >>> state = learner.init(jax.random.key(0), num_inputs=2)
     >>> for state, outputs in stream(learner, state, [(X[:90], X[:90, 0]), (X[90:], X[90:, 0])]):
     ...     print(int(state.round), outputs.loss.shape)
@@ -192,7 +192,7 @@ class Stream:
       learner, block_size, record, gaps: as in :func:`stream`.
 
     >>> import jax, jaxmkl
-    >>> learner, X = jaxmkl.raker(), jax.random.normal(jax.random.key(1), (110, 2))
+    >>> learner, X = jaxmkl.raker(), np.random.default_rng(0).normal(size=(110, 2))
     >>> pushed = Stream(learner)
     >>> state = learner.init(jax.random.key(0), num_inputs=2)
     >>> state, outputs = pushed.push(state, X[:90], X[:90, 0])

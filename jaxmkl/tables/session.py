@@ -33,7 +33,8 @@ class Session(Learning):
     >>> import jax, jaxmkl
     >>> from jaxmkl.tables import Columns, Pipeline, Session, open_table
     >>> rows = next(open_table({"height": [9.0, 1.0], "kind": ["tree", "bush"]}).chunks(2))
-    >>> columns, learner = Columns.decide(rows, target="kind"), jaxmkl.spa(jaxmkl.Gaussian(1.0))
+    >>> columns = Columns.decide(rows, target="kind")
+    >>> learner = jaxmkl.raker(jaxmkl.Gaussian(1.0), loss="logistic")
     >>> state = learner.init(jax.random.key(0), num_inputs=1)
     >>> session = Session(Pipeline(learner, state, columns, columns.init()))
     >>> for row, kind in [({"height": 9.0}, "tree"), ({"height": 1.0}, "bush")]:

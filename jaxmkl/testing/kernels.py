@@ -79,8 +79,10 @@ def _values(learner: MKL, state: MKLState, X: jax.Array, y: jax.Array) -> jax.Ar
     """The values (T, E) of a learner's models before each label."""
 
     def round(state: MKLState, example: tuple) -> tuple:
-        code = take(learner.encode(state, example[0][None]), 0)
-        return learner.step(state, example)[0], learner.predict_code(state, code)[1][0].values
+        codes = learner.encode(state, example[0][None])
+        code = take(codes, 0)
+        values = learner.predict_code(state, code)[1][0].values
+        return learner.close(learner.advance(state, code, example[1])[0], codes), values
 
     return jax.lax.scan(round, state, (X, y))[1]
 

@@ -125,11 +125,15 @@ def _all_ways(learner: Learner, state: PyTree, x: jax.Array, y: jax.Array) -> tu
     return learner.predict(state, x), output, after, learned
 
 
-@partial(jax.jit, static_argnums=2)
+@jax.jit
+def _enlarged(learner: Learner, state: PyTree) -> PyTree:
+    return abilities.enlarged(learner, state, 128)
+
+
 def _begin(learner: Learner, key: jax.Array, num_inputs: int) -> PyTree:
     """The state before the first round, with enough capacity for the whole stream."""
     state = learner.init(key, num_inputs, jnp.float64)
-    return abilities.enlarged(learner, state, 128)
+    return state if abilities.capacity(learner, state) is None else _enlarged(learner, state)
 
 
 def _scan(learner: Learner, state: PyTree, X: np.ndarray, y: np.ndarray) -> tuple[PyTree, PyTree]:

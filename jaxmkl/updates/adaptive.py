@@ -54,12 +54,12 @@ class Optax(WeightsRule[OptaxState]):
       https://arxiv.org/abs/1412.6980; Duchi, Hazan and Singer (2011), Adaptive subgradient
       methods, https://jmlr.org/papers/v12/duchi11a.html.
 
-    >>> import jaxmkl
+    >>> import jaxmkl, numpy as np
     >>> rule = Optax(optax.adam(0.05), loss="huber")
     >>> bank = jaxmkl.models.FeatureModels(jaxmkl.Gaussian([0.5, 2.0]), rule)
-    >>> learner, X = jaxmkl.MKL(bank), jax.random.normal(jax.random.key(0), (400, 2))
+    >>> learner, X = jaxmkl.MKL(bank), np.random.default_rng(0).normal(size=(400, 2))
     >>> state = learner.init(jax.random.key(1), num_inputs=2)
-    >>> state, outputs = jaxmkl.run(learner, state, X, jnp.sin(2 * X[:, 0]))
+    >>> state, outputs = jaxmkl.run(learner, state, X, np.sin(2 * X[:, 0]))
     >>> bool(outputs.loss[200:].mean() < 0.1)
     True
     """

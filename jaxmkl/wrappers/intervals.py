@@ -158,13 +158,13 @@ def intervals(learner: Learner, coverage: Number = 0.9, step_size: Number = 0.05
       Candès and Tibshirani (2023), Conformal PID control for time series prediction. Steps on
       the logarithm, which do not depend on the labels' scale, are ours.
 
-    >>> import jax, jaxmkl
-    >>> learner = intervals(jaxmkl.raker(), coverage=0.8)
+    >>> import jax, jaxmkl, numpy as np
+    >>> learner = intervals(jaxmkl.raker(jaxmkl.Gaussian([0.5, 1.0, 2.0])), coverage=0.8)
     >>> state = learner.init(jax.random.key(0), num_inputs=2)
-    >>> X, noise = jax.random.normal(jax.random.key(1), (2000, 3))[:, :2], 0.1
-    >>> y = X[:, 0] + noise * jax.random.normal(jax.random.key(2), (2000,))
+    >>> X, noise = np.random.default_rng(0).normal(size=(2, 2000, 2))
+    >>> y = X[:, 0] + 0.1 * noise[:, 0]
     >>> state, outputs = jaxmkl.run(learner, state, X, y)
-    >>> round(float(jaxmkl.metrics.coverage(*outputs.interval, y)), 2)
+    >>> round(float(jax.jit(jaxmkl.metrics.coverage)(*outputs.interval, y)), 2)
     0.8
     """
     return Intervals(learner, coverage, step_size)

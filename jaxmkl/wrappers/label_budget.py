@@ -140,9 +140,9 @@ def label_budget(learner: Learner, budget: Number) -> LabelBudget:
     Raises:
       ValueError: if ``learner`` is not a learner, or the budget is not such a number.
 
-    >>> import jax, jaxmkl
+    >>> import jax, jaxmkl, numpy as np
     >>> learner, key = label_budget(jaxmkl.raker(), 10), jax.random.key(0)
-    >>> state, X = learner.init(key, num_inputs=2), jax.random.normal(key, (30, 2))
+    >>> state, X = learner.init(key, num_inputs=2), np.random.default_rng(0).normal(size=(30, 2))
     >>> int(jaxmkl.run(learner, state, X, X[:, 0])[1].queried.sum())
     10
     """

@@ -123,11 +123,11 @@ def lagged(learner: Learner, labels: int = 3, errors: int = 0) -> Lagged:
     References:
       Box and Jenkins (1970), Time series analysis: forecasting and control (ARMAX).
 
-    >>> import jax, jaxmkl
-    >>> y = jnp.sin(jnp.arange(900.0))
-    >>> X = jax.random.normal(jax.random.key(2), (900, 1))  # says nothing about y
+    >>> import jax, jaxmkl, numpy as np
+    >>> y = np.sin(np.arange(500))
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))  # says nothing about y
     >>> for learner in (jaxmkl.raker(), lagged(jaxmkl.raker(), labels=2)):
-    ...     state = learner.init(jax.random.key(0), num_inputs=1)
+    ...     state = learner.init(jax.random.key(0), num_inputs=2)
     ...     print(bool(jaxmkl.run(learner, state, X, y)[1].loss[-100:].mean() < 0.05))
     False
     True

@@ -117,12 +117,12 @@ def one_vs_rest(learner: Learner, num_classes: int) -> OneVsRest:
     Raises:
       ValueError: if the learner is not such a classifier, or there are fewer than two classes.
 
-    >>> import jaxmkl
-    >>> X = jax.random.normal(jax.random.key(0), (500, 2))
+    >>> import jaxmkl, numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
     >>> y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0)
-    >>> learner = one_vs_rest(jaxmkl.spa(jaxmkl.Gaussian([1.0, 2.0])), 3)
+    >>> learner = one_vs_rest(jaxmkl.perceptron(jaxmkl.Gaussian(1.0)), 3)
     >>> state = learner.init(jax.random.key(1), num_inputs=2)
-    >>> prediction = jaxmkl.run(learner, state, X, y)[1].prediction
+    >>> prediction = np.asarray(jaxmkl.run(learner, state, X, y)[1].prediction)
     >>> prediction.shape, bool((prediction.argmax(axis=1) == y)[250:].mean() > 0.8)
     ((500, 3), True)
     """

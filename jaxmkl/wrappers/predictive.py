@@ -350,15 +350,18 @@ def predictive(learner: Learner) -> Predictive:
       Fisher information); Waxman, Llorente and Djurić (2025), online Bayesian stacking, for
       densities weighed by log scores. The online scale is ours.
 
-    >>> import jax, jaxmkl
-    >>> X, noise = jax.random.normal(jax.random.key(0), (2, 1000, 2))
-    >>> y = X[:, 0] + jnp.where(X[:, 1] > 0, 0.5, 0.05) * noise[:, 0]
+    >>> import jax, jaxmkl, numpy as np
+    >>> X, noise = np.random.default_rng(0).normal(size=(2, 1000, 2))
+    >>> y = X[:, 0] + np.where(X[:, 1] > 0, 0.5, 0.05) * noise[:, 0]
     >>> learner = predictive(jaxmkl.raker(jaxmkl.Gaussian([1.0, 3.0])))
     >>> state = learner.init(jax.random.key(1), num_inputs=2)
     >>> state, outputs = jaxmkl.run(learner, state, X, y)
-    >>> distribution = jax.jit(learner.distribution)
-    >>> wide, narrow = (distribution(state, jnp.array([0.0, z])) for z in (1.0, -1.0))
-    >>> bool(wide.variance > 3 * narrow.variance), bool(narrow.log_prob(0.0) > wide.log_prob(0.0))
+    >>> @jax.jit
+    ... def told(x):
+    ...     distribution = learner.distribution(state, x)
+    ...     return distribution.variance, distribution.log_prob(0.0)
+    >>> wide, narrow = told(np.array([0.0, 1.0])), told(np.array([0.0, -1.0]))
+    >>> bool(wide[0] > 3 * narrow[0]), bool(wide[1] < narrow[1])
     (True, True)
     """
     return Predictive(learner)

@@ -96,8 +96,9 @@ class RunningMoments(Scaler[RunningMomentsState, RunningMomentsState]):
       ValueError: if the clip is not such a number.
 
     >>> scaler, key = RunningMoments(), jax.random.key(0)
-    >>> z, state = scaler.predict(scaler.init(key, 1, jnp.float32), jnp.array([3.0]))
-    >>> scaler.predict(state, jnp.array([5.0]))[0]
+    >>> predict = jax.jit(scaler.predict)
+    >>> z, state = predict(scaler.init(key, 1, jnp.float32), jnp.array([3.0]))
+    >>> predict(state, jnp.array([5.0]))[0]
     Array([1.], dtype=float32)
     """
 
@@ -164,7 +165,8 @@ class RunningRanks(Scaler[RunningRanksState, tuple[Array, Array]]):
       capacity: C, an integer of at least 1 (static); otherwise a ``ValueError`` is raised.
 
     >>> scaler, key = RunningRanks(capacity=4), jax.random.key(0)
-    >>> scaler.predict(scaler.init(key, 1, jnp.float32), jnp.array([1e9]))[0]  # in the middle
+    >>> state = scaler.init(key, 1, jnp.float32)
+    >>> jax.jit(scaler.predict)(state, jnp.array([1e9]))[0]  # in the middle
     Array([0.], dtype=float32)
     """
 
@@ -207,7 +209,7 @@ class AllBut(Scaler[State, Aux]):
 
     >>> scaler = AllBut(RunningMoments(), ((1, 3),))
     >>> state = scaler.init(jax.random.key(0), 3, jnp.float32)
-    >>> scaler.predict(state, jnp.array([5.0, 6.0, 7.0]))[0]
+    >>> jax.jit(scaler.predict)(state, jnp.array([5.0, 6.0, 7.0]))[0]
     Array([0., 6., 7.], dtype=float32)
     """
 

@@ -154,12 +154,13 @@ def scaled_targets(learner: Learner, clip: Number | None = None) -> ScaledTarget
     Raises:
       ValueError: if the learner is a classifier, or the clip is not positive.
 
-    >>> import jax, jaxmkl
-    >>> X = jax.random.normal(jax.random.key(0), (1000, 2))
+    >>> import jax, jaxmkl, numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
     >>> learner = scaled_targets(jaxmkl.raker())
     >>> state = learner.init(jax.random.key(1), num_inputs=2)
     >>> one, other = (
-    ...     jaxmkl.run(learner, state, X, y)[1].prediction for y in (X[:, 0], 1e4 + 1e3 * X[:, 0])
+    ...     np.asarray(jaxmkl.run(learner, state, X, y)[1].prediction)
+    ...     for y in (X[:, 0], 1e4 + 1e3 * X[:, 0])
     ... )
     >>> bool(abs(1e4 + 1e3 * one - other)[1:].max() < 1.0)
     True

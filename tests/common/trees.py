@@ -1,7 +1,5 @@
 """Trees of arrays compared, and learners begun and run by one program, for all tests."""
 
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -53,7 +51,6 @@ def everything(output):
     return output
 
 
-@functools.partial(jax.jit, static_argnames=("num_inputs", "seed", "dtype"))
 def begin(learner, num_inputs=2, seed=0, dtype=None):
     """The first state; call by call each array would be a program."""
     return learner.init(jax.random.key(seed), num_inputs, dtype)

@@ -31,7 +31,6 @@ def raker(step_size=STEP, **arguments):
         )
 
 
-@jax.jit
 def begin(learner):
     return learner.init(jax.random.key(0), 2)
 

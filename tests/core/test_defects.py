@@ -174,7 +174,7 @@ def test_whole_numbers_of_any_size_are_read_as_they_are():
             jaxmkl.Linear(), jaxmkl.updates.OGD(0.1), jaxmkl.features.LinearFeatures()
         )
     )
-    start, x = jax.jit(learner.init, static_argnums=1)(jax.random.key(0), 1), 2**41 + 2**21
+    start, x = learner.init(jax.random.key(0), num_inputs=1), 2**41 + 2**21
     state, _ = jaxmkl.run(learner, start, np.ones((1, 1)), np.array([x]))
     assert_equal(learner.update(start, np.ones(1), np.int64(x)), state)
     expected = learner.predict(state, np.array([float(x)]))

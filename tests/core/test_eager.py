@@ -46,8 +46,8 @@ def compiled(caplog):
     return of
 
 
-# one of features and one of supports, and all others among the endless tests
-RECIPES = long(["raker", "bpas"], jaxmkl.LEARNERS)
+# one of supports, and all others among the endless tests
+RECIPES = long(["bpas"], jaxmkl.LEARNERS)
 
 
 @pytest.mark.parametrize("name", RECIPES)

@@ -36,7 +36,6 @@ def shards_of(state, number=4):
     return stacked(*[state] * number)
 
 
-@functools.partial(jax.jit, static_argnames="seed")
 def begin(learner, seed=0):
     return learner.init(jax.random.key(seed), num_inputs=3)
 

@@ -164,7 +164,8 @@ def test_threads_may_call_and_drop_at_once():
 
     def call(order):
         for size in order:
-            found.append(double(np.full(size, 2.0, np.float32)).sum() == 4.0 * size)
+            twice = np.asarray(double(np.full(size, 2.0, np.float32)))
+            found.append(twice.sum() == 4.0 * size)
 
     for shift in range(4):
         threads.append(threading.Thread(target=call, args=(sizes[shift:],)))

@@ -244,7 +244,6 @@ def pool_at(learner, state, X):
     return learner.predict_many(state, X)
 
 
-@functools.partial(jax.jit, static_argnames="dtype")
 def start(learner, key, dtype):
     return learner.init(key, 2, dtype)
 

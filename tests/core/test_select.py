@@ -12,6 +12,7 @@ from scipy import stats
 from jaxmkl.select import AdaptiveKernelSelection, All, Sampled
 from tests.oracles import balls_and_bins
 
+SMALL_PROGRAMS = True
 DRAWS = 40_000
 THRESHOLD = 0.8
 

@@ -11,6 +11,8 @@ from jaxmkl.models import FeatureModels, MetricModels, SideBySide, TreeModels
 from jaxmkl.updates import OGD, RLS
 from jaxmkl.wrappers import layers
 
+SMALL_PROGRAMS = True
+
 
 @pytest.mark.parametrize(
     ("num_inputs", "settings", "banks"),

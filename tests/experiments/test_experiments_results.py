@@ -23,6 +23,7 @@ from experiments.report import Report
 from experiments.results import entries, plan, templates
 from experiments.results.plan import IN_PARTS, PLAN, Play
 from jaxmkl.evaluate import UsageError, row
+from jaxmkl.evaluate.markup import element
 
 ROOT = Path(__file__).parents[2]
 SETS = ("hills", "dales", "plains")
@@ -76,6 +77,12 @@ def folder(tmp_path):
     return tmp_path
 
 
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Pages without their drawings, which take most of the time of a play that is made at once."""
+    monkeypatch.setattr("experiments.page._drawing", lambda rows: element("svg"))
+
+
 PLAYS = (Play("made", "one", SETS, ("dales",)), Play("made", "two", ("hills",), ("hills",)))
 
 
@@ -121,6 +128,7 @@ def test_every_unit_is_run_once_and_its_entry_says_how_it_was_made(made, folder)
     assert len(made.commands) == 4
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_an_interrupted_plan_goes_on_where_it_was(made, folder, capsys):
     commands = [unit.command for play in PLAYS for unit in play.units(quick=False)]
     made.interrupted = commands[1]
@@ -138,7 +146,15 @@ def test_an_interrupted_plan_goes_on_where_it_was(made, folder, capsys):
     assert [path.name for path in out.parent.glob("*.partial")] == []
 
 
-@pytest.mark.parametrize("change", [{"version": 2}, {"seeds": 5}, {"settings": {"step_size": 1}}])
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"version": 2},
+        {"seeds": 5},
+        pytest.param({"settings": {"step_size": 1}}, marks=pytest.mark.endless),
+    ],
+)
 def test_a_unit_of_another_definition_is_run_again(made, folder, capsys, change):
     run(folder)
     before = strict(folder / "out" / "figures.json")
@@ -168,6 +184,7 @@ def test_a_quick_play_has_few_seeds_and_writes_no_results(made, folder):
     assert not (folder / "out" / "RESULTS.md").exists()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_some_papers_are_run_alone(made, folder):
     other = Play("amkl", "tables", ("tom",))
     run(folder, (*PLAYS, other), only=("made",))
@@ -176,6 +193,7 @@ def test_some_papers_are_run_alone(made, folder):
         run(folder, (*PLAYS, other), only=("mad",))
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_what_cannot_be_run_is_left_out_with_a_line(made, folder, capsys):
     lacking = Play("made", "two", ("dales",), needs=("no_such_package",), suffix=".lacking")
     run(folder, (*PLAYS, lacking))

@@ -38,7 +38,7 @@ def trained(frame, name="raker", settings=SMALL, **options):
     of_table = {"num_inputs": X.shape[1], "words": columns.of_words}
     (one,), _ = candidates([name], columns.task, K, settings, **of_table, **options)
     seen = Seen(0.0 if K else y[0])
-    state = jax.jit(one.learner.init, static_argnums=1)(jax.random.key(0), X.shape[1])
+    state = one.learner.init(jax.random.key(0), X.shape[1])
     state, _ = jaxmkl.run(one.learner, state, X, y - seen.start)
     return Pipeline(one.learner, state, columns, fills, len(y), "a table", seen=seen)
 
@@ -138,7 +138,7 @@ def plants(tmp_path_factory):
     columns = Columns.decide(chunk, as_=AS)
     X, fills = columns.inputs(chunk, columns.init())
     learner = scaled(jaxmkl.raker(jaxmkl.Gaussian(1.0), **SMALL), RunningMoments())
-    state = jax.jit(learner.init, static_argnums=1)(jax.random.key(0), X.shape[1])
+    state = learner.init(jax.random.key(0), X.shape[1])
     moments = Moments(X.mean(axis=0), X.var(axis=0), np.zeros((2, X.shape[1]), np.float32))
     scaler = state.scaler._replace(num_seen=np.int32(40), of_all=moments)
     bank, draws = state.inner.models[0], np.random.default_rng(0)

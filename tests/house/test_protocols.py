@@ -1,6 +1,7 @@
 """The protocols have few methods; what only some parts can do is an ability."""
 
 import inspect
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +14,7 @@ from jaxmkl.aggregate import Aggregate
 from jaxmkl.models import Bank
 from jaxmkl.updates import Rule
 
+SMALL_PROGRAMS = True
 #: What nobody writes anew: the public methods of every learner.
 FINAL = {"predict", "predict_many", "ask", "update", "skip", "step", "advance", "importances"}
 MOMENTS = wrappers.RunningMoments()
@@ -50,11 +52,11 @@ def test_an_ability_is_registered_and_says_what_it_is(name):
 
 
 def test_wrappers_and_classes_have_the_abilities_of_what_is_inside():
-    inner = jaxmkl.spa(jaxmkl.Gaussian([0.5, 2.0]))
+    inner = jaxmkl.perceptron(jaxmkl.Gaussian(1.0))
     layers = jaxmkl.label_budget(wrappers.scaled(wrappers.one_vs_rest(inner, 3), MOMENTS), 10)
     state = layers.init(jax.random.key(0), num_inputs=2)
     before = abilities.capacity(layers, state)
-    larger = abilities.enlarged(layers, state, before + 100)
+    larger = jax.jit(partial(abilities.enlarged, layers, capacity=before + 100))(state)
     assert abilities.capacity(layers, larger) >= before + 100
     assert int(abilities.num_supports(layers, larger)) == 0
     x, y = jnp.ones(2), jnp.ones(())

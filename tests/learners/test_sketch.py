@@ -202,7 +202,9 @@ def test_rotations_project_as_the_pseudoinverse_does():
     K = scales * np.exp(-np.square(Z[:, :, None] - Z[:, None]).sum(axis=-1) / 2)
     K = K.astype(np.float32)
     found = jax.jit(jax.vmap(lambda K, k: _by_rotations(K, k, cutoff)))(K[:, :3, :3], K[:, :3, 3])
-    for each, (among, values) in zip(found, ((k[:3, :3], k[:3, 3]) for k in K), strict=True):
+    for each, (among, values) in zip(
+        np.asarray(found), ((k[:3, :3], k[:3, 3]) for k in K), strict=True
+    ):
         among, values = among.astype(float), values.astype(float)
         shares = np.linalg.eigvalsh(among) / among[0, 0]
         if np.any((shares > cutoff / 2) & (shares < 2 * cutoff)):

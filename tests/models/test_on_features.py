@@ -38,7 +38,6 @@ def data(num_examples=40):
     return X, y, np.where(y > 0.1, 1.0, -1.0)
 
 
-@functools.partial(jax.jit, static_argnames="dtype")
 def start(learner, key, dtype):
     return learner.init(key, 2, dtype)
 

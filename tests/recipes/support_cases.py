@@ -245,7 +245,6 @@ def labels_for(case):
     return stream().target if case.regression else stream().y
 
 
-@functools.partial(jax.jit, static_argnames=("num_inputs", "dtype"))
 def begin(learner, num_inputs, dtype=np.float64):
     return learner.init(jax.random.key(3), num_inputs, dtype=dtype)
 

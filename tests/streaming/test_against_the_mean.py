@@ -20,7 +20,10 @@ FAR = DRAWS.standard_cauchy((T, 2))
 NOISE = DRAWS.normal(size=T)
 CAUCHY = X[:, 0] + DRAWS.standard_cauchy(T)
 LEARNER = jaxmkl.raker(jaxmkl.Gaussian([0.5, 2.0]), num_features=4)
-begin = jax.jit(lambda: LEARNER.init(jax.random.key(0), 2))
+
+
+def begin():
+    return LEARNER.init(jax.random.key(0), 2)
 
 
 def run(X, y):

@@ -14,6 +14,7 @@ import jaxmkl
 from jaxmkl.streaming import Checkpoints, checkpoints
 from tests.common.trees import assert_equal
 
+SMALL_PROGRAMS = True
 LEARNER = jaxmkl.raker(jaxmkl.Gaussian([0.5, 2.0]), num_features=3)
 X = np.random.default_rng(0).normal(size=(300, 2)).astype(np.float32)
 Y = X[:, 0] * X[:, 1]

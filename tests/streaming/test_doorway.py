@@ -19,7 +19,10 @@ LEARNER = jaxmkl.raker(jaxmkl.Gaussian([0.5, 2.0]), num_features=4)
 CLASSIFIER = jaxmkl.raker(jaxmkl.Gaussian([0.5, 2.0]), num_features=4, loss="hinge")
 X = np.random.default_rng(0).normal(size=(T, 2)).astype(np.float32)
 Y = X[:, 0]
-begin = jax.jit(lambda learner: learner.init(jax.random.key(0), 2))
+
+
+def begin(learner):
+    return learner.init(jax.random.key(0), 2)
 
 
 def run(learner, X, y):

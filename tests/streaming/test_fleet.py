@@ -184,7 +184,8 @@ def test_blocks_are_no_longer_than_streams(monkeypatch):
     module_plan_of = module.plan_of
     monkeypatch.setattr(module, "plan_of", plan_of)
     X, y = data()
-    learner = jaxmkl.MKL(jaxmkl.models.MetricModels(RAKER.models[0]))
+    rule = jaxmkl.updates.RLS(period=128)
+    learner = jaxmkl.MKL(jaxmkl.models.FeatureModels(KERNELS, rule, RAKER.models[0].features))
     assert learner.period == 128
     jaxmkl.run_fleet(learner, begin(learner), X[:, :5], y[:, :5])
     assert sizes == [8]

@@ -18,7 +18,10 @@ LEARNER = jaxmkl.scaled(
 T = 120
 DRAWN = np.random.default_rng(2).normal(size=(T, 2))
 Y = DRAWN[:, 0]
-begin = jax.jit(lambda: LEARNER.init(jax.random.key(0), 2))
+
+
+def begin():
+    return LEARNER.init(jax.random.key(0), 2)
 
 
 def run(X, y=Y):

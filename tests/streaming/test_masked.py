@@ -76,7 +76,7 @@ def test_labels_that_may_be_missing_may_be_masked():
 def test_labels_in_words_may_be_missing():
     """As pandas has them, masked, and of no label that is known in a chunk."""
     learner = jaxmkl.raker(jaxmkl.Gaussian([0.5, 2.0]), num_features=5, loss="hinge")
-    state = jax.jit(learner.init, static_argnums=1)(jax.random.key(0), 2)
+    state = learner.init(jax.random.key(0), 2)
     words, missing = np.where(Y > 0, "spam", "ham"), GAPS.mask
 
     def outcome(*labels):

@@ -20,7 +20,9 @@ TREES = np.array(["ash", "elm", "oak"] * 4)
 OTHERS = np.array(["elm", "fir", "oak"] * 4)
 CONTINUED = "y must hold numbers or booleans where a state is continued"
 
-begin = jax.jit(lambda learner: learner.init(jax.random.key(1), 2))
+
+def begin(learner):
+    return learner.init(jax.random.key(1), 2)
 
 
 def several(learner, number=2):

@@ -32,7 +32,7 @@ def trained(frame, target, **options):
     learner = jaxmkl.scaled(learner, RunningMoments())
     learner = probabilities(learner) if K else scaled_targets(learner)
     seen = Seen(0.0 if K else y[0])
-    state = jax.jit(learner.init, static_argnums=1)(jax.random.key(0), X.shape[1])
+    state = learner.init(jax.random.key(0), X.shape[1])
     state, _ = jaxmkl.run(learner, state, X, y - seen.start)
     return Pipeline(learner, state, columns, fills, len(y), "a table", seen=seen), X
 
@@ -58,8 +58,16 @@ def two():
     return trained(iris(2), "flower")
 
 
-def test_columns_that_differ_are_said_in_one_sentence_each(two):
-    pipeline, _ = two
+def untrained():
+    """A pipeline that has seen no row."""
+    chunk, learner = next(open_table(iris(2)).chunks(100)), jaxmkl.raker(KERNEL, num_features=20)
+    columns = Columns.decide(chunk, "flower")
+    X, fills = columns.inputs(chunk, columns.init())
+    return Pipeline(learner, learner.init(jax.random.key(0), X.shape[1]), columns, fills)
+
+
+def test_columns_that_differ_are_said_in_one_sentence_each():
+    pipeline = untrained()
     more = [f"more{i}" for i in range(5000)]
     absent, new = differences(pipeline, ["sepal length", "sepal width", "soil", *more])
     text = "the pipeline's columns 'petal length', 'petal width' are absent; their cells are"
@@ -163,9 +171,8 @@ def test_other_columns(two, tmp_path):
         pipeline.predict(frame[:0])
 
 
-def test_files_that_are_no_pipelines(two, tmp_path, monkeypatch):
-    pipeline, _ = two
-    path = tmp_path / "m"
+def test_files_that_are_no_pipelines(tmp_path, monkeypatch):
+    pipeline, path = untrained(), tmp_path / "m"
     jaxmkl.save(path, pipeline.learner, pipeline.state)
     with pytest.raises(ValueError, match=r"load_pipeline: .*m holds a learner and its state, but"):
         jaxmkl.load_pipeline(path)

@@ -372,7 +372,7 @@ def test_many_columns_at_once_are_what_each_is(columns):
         assert_array_equal(X[known], wanted[known])
 
 
-@pytest.mark.parametrize("odd", [0, 200])
+@pytest.mark.parametrize("odd", [pytest.param(0, marks=pytest.mark.endless), 200])
 def test_wide_tables_take_time_by_their_columns(odd, write):
     """Twenty thousand columns, of which some are no plain numbers."""
     D = 20_000

@@ -160,7 +160,7 @@ def test_categories_beside_a_number():
     for settings in ({}, {"banks": "linear"}):
         asked = {"num_inputs": X.shape[1], "words": columns.of_words}
         (made,), _ = candidates(["expert_mkl"], "regression", 0, settings, **asked)
-        state = jax.jit(made.learner.init, static_argnums=1)(jax.random.key(0), X.shape[1])
+        state = made.learner.init(jax.random.key(0), X.shape[1])
         _, outputs = jaxmkl.run(made.learner, state, X, y)
         errors.append(float(outputs.loss[1:].mean()))
     assert errors[0] < 0.7 * errors[1]
@@ -177,7 +177,7 @@ def mistakes(texts, y):
     K, D = len(columns.classes), X.shape[1]
     asked = {"num_inputs": D, "words": columns.of_words}
     (made,), _ = candidates(["expert_mkl"], "classification", K, {}, **asked)
-    state = jax.jit(made.learner.init, static_argnums=1)(jax.random.key(0), D)
+    state = made.learner.init(jax.random.key(0), D)
     _, outputs = jaxmkl.run(made.learner, state, X, columns.targets(chunk))
     said = np.asarray(outputs.prediction)
     ours = said.argmax(axis=1) if K > 2 else said > 0

@@ -86,7 +86,6 @@ def oracle(delay, labels=0, errors=0, most=MOST, bad=()):
     return np.array(predictions), np.array(queried), inner.theta
 
 
-@functools.partial(jax.jit, static_argnames="dtype")
 def begin(learner, dtype=None):
     return learner.init(jax.random.key(0), NUM_INPUTS, dtype)
 
