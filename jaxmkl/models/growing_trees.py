@@ -243,21 +243,20 @@ class _Points:
             all_links = (a.astype(own_bits.dtype) for a in (~leaf, ~new, by, ordinal))
             what = jnp.stack([*all_links, own_bits], axis=1)
             own_place = nowhere // T * trees + 4 * ordinal
-            where = own_place[:, None] + np.asarray([0, 1, 2, 0, 3], np.int32)[None]
-            where = jnp.where(np.arange(5)[None] == 3, place[:, None], where)
+            each_place = own_place[:, None] + np.asarray([0, 1, 2, 0, 3], np.int32)[None]
+            where = jnp.where(np.arange(5)[None] == 3, place[:, None], each_place)
             where = jnp.where(parts[:, None], where, nowhere)
             place = jnp.where(parts, own_place, place)
-            below = [leaf, place, *on_left.T, new, own_place + 1, *on_right.T]
-            below = jnp.stack(below, axis=1).reshape(length, 2, -1)
-            slots = jnp.where(
-                jnp.stack(on, axis=1), jnp.stack([first, second], axis=1), len(own.nodes)
-            )
+            left_below = [leaf, place, *on_left.T]
+            below = jnp.stack([*left_below, new, own_place + 1, *on_right.T], axis=1)
+            at = jnp.stack([first, second], axis=1)
+            slots = jnp.where(jnp.stack(on, axis=1), at, len(own.nodes))
             none = (jnp.full((length, D), end, self.X.dtype) for end in _no_ends(self.X.dtype))
-            ends = (self.put(end, part, piece) for end, part in zip(own.ends, none, strict=True))
+            least, most = map(self.put, own.ends, none, (piece, piece))
             return own._replace(
                 halves=self.put(own.halves, halves, piece),
-                ends=tuple(ends),
-                nodes=own.nodes.at[slots].set(below, mode="drop"),
+                ends=(least, most),
+                nodes=own.nodes.at[slots].set(below.reshape(length, 2, -1), mode="drop"),
                 splits=own.splits.at[where].set(what, mode="drop"),
                 totals=own.totals + before[size],
             )
