@@ -508,7 +508,7 @@ def test_results_are_rendered_from_the_file_of_figures():
 def test_the_file_of_figures_is_small_and_of_the_plan():
     planned = {(unit.play.name, unit.dataset): unit for unit in units()}
     found = committed()
-    assert len(json.dumps(found)) < 2e6  # of the whole plan
+    assert len(json.dumps(found)) < 2.3e6  # of the whole plan, 70 units of which are of peers
     for play, of_play in found.items():
         for dataset in of_play:
             assert entries.is_current(found, planned[play, dataset]), f"{play} {dataset}"
