@@ -20,11 +20,11 @@ targets by themselves:
 >>> from jaxmkl.sklearn import MKLRegressor
 >>> X, y = load_diabetes(return_X_y=True)
 >>> model = MKLRegressor("expert_mkl", banks="fixed", num_features=20, shuffle=True)
->>> model = model.fit(X[:314], y[:314])
->>> model.score(X[314:], y[314:]) > 0.3
+>>> model = model.fit(X[:300], y[:300])
+>>> model.score(X[300:], y[300:]) > 0.3
 True
->>> values, deviations = model.predict(X[314:], return_std=True)    # with standard deviations
->>> model = model.partial_fit(X[314:], y[314:])                     # continues to learn
+>>> values, deviations = model.predict(X[300:], return_std=True)    # with standard deviations
+>>> model = model.partial_fit(X[300:], y[300:])                     # continues to learn
 
 - **Nothing to tune**: ``expert_mkl``, the default, tries step sizes and kernels side by side and
   weighs them. With ``banks="fixed"`` it does not learn kernels, and is four times as fast.
