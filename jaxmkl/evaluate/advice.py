@@ -197,15 +197,15 @@ def better_baseline(
       blind: that of the better baseline that reads no inputs.
       best: the name of the learner.
     """
-    found = list[Advice]()
+    found, own, by_blind = list[Advice](), quarters(curve), quarters(blind)
+    if own is None or by_blind is None or not min(own.mean(), by_blind.mean()) > 0:
+        return None
     for name, other in others.items():
-        by_other, shares = quarters(other), list[np.ndarray]()
-        for than in map(quarters, (curve, blind)):
-            if than is None or by_other is None or not than.mean() > 0:
-                return None
-            shares.append((than - by_other).ravel() / than.mean())
-        share, least = float(shares[0].mean()), _lowest(shares[0])
-        if min(least, _lowest(shares[1])) > EQUAL:
+        if (by_other := quarters(other)) is None:
+            continue
+        shares, over_blind = ((of - by_other).ravel() / of.mean() for of in (own, by_blind))
+        share, least = float(shares.mean()), _lowest(shares)
+        if min(least, _lowest(over_blind)) > EQUAL:
             what, advice = INSTEAD[name]
             text = f"{what} errs {100 * share:.2g} % (± {100 * (share - least):.2g}) less than "
             text += f"{best} over the last half of the rows: {advice}."

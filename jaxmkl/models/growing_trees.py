@@ -201,8 +201,10 @@ class _Points:
 
         return jax.lax.fori_loop(0, turns, add, sums)
 
-    def split(self, growth: _Growth, bits: jax.Array, pieces: jax.Array) -> _Growth:
-        """The growth once nodes split; the level below begins."""
+    def split(
+        self, growth: _Growth, nodes_there: jax.Array, bits: jax.Array, pieces: jax.Array
+    ) -> _Growth:
+        """The growth once nodes split, so many of each tree (T,); the level below begins."""
         T, size, D = self.num_trees, self.size, self.X.shape[1]
         length, nowhere = size * T, len(growth.splits)
         trees, each = np.tile(np.arange(T, dtype=np.int32), size), np.arange(length)
@@ -221,7 +223,7 @@ class _Points:
             # one that waits is its own left child
             on_left = jnp.where(parts[:, None], part[each, :, input], of_all)
             on_right, threshold = of_all - on_left, thresholds[each, input]
-            is_node = (self.numbers(piece) < growth.totals[None, :, 1]).reshape(-1)
+            is_node = (self.numbers(piece) < nodes_there[None]).reshape(-1)
             waits = is_node & (best < 0) & (of_all[:, 0] > SPAN)
             # which of its children are nodes
             on = (on_left[:, 0] > 1) & (parts | waits), on_right[:, 0] > 1
@@ -261,8 +263,7 @@ class _Points:
                 totals=own.totals + before[size],
             )
 
-        totals = growth.totals * np.asarray([[1, 0]], np.int32)
-        return jax.lax.fori_loop(0, pieces, one, growth._replace(totals=totals))
+        return jax.lax.fori_loop(0, pieces, one, growth)
 
 
 def grown(
@@ -321,10 +322,10 @@ def grown(
         pieces, some = (jnp.where(number < limits[0], n, 0) for n in (pieces, turns))
         drawn, sums = points.drawn(growth, ends, bits, pieces)
         sums = points.summed(node, drawn, sums, some)
-        after = growth._replace(node=node, ends=ends, drawn=drawn, sums=sums)
-        after = points.split(after, bits, pieces)
-        some = after.totals > growth.totals * np.asarray([[1, 0]], np.int32)
-        return number + 1, largest_of_runs(jnp.any(some)), after
+        totals = growth.totals * np.asarray([[1, 0]], np.int32)
+        after = growth._replace(node=node, ends=ends, drawn=drawn, sums=sums, totals=totals)
+        after = points.split(after, growth.totals[:, 1], bits, pieces)
+        return number + 1, largest_of_runs(jnp.any(after.totals > totals)), after
 
     def more(carry: tuple[jax.Array, jax.Array, _Growth]) -> jax.Array:
         number, some, _ = carry

@@ -52,7 +52,7 @@ def everything(output):
 
 
 def begin(learner, num_inputs=2, seed=0, dtype=None):
-    """The first state; call by call each array would be a program."""
+    """The first state; outside of a trace NumPy makes it, and nothing compiles."""
     return learner.init(jax.random.key(seed), num_inputs, dtype)
 
 

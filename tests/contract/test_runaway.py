@@ -14,7 +14,7 @@ from jaxmkl.models import BudgetSupport, DenseSupport, SupportModels, supports
 from jaxmkl.sklearn import MKLRegressor
 from jaxmkl.streaming import _engine
 from tests.common.marks import long
-from tests.common.trees import everything
+from tests.common.trees import begin, everything
 
 SMALL_PROGRAMS = True
 T, F, STEP = 12, 3, 1.2
@@ -29,10 +29,6 @@ def raker(step_size=STEP, **arguments):
         return jaxmkl.raker(
             KERNELS, num_features=F, step_size=step_size, regularization=0.0, **arguments
         )
-
-
-def begin(learner):
-    return learner.init(jax.random.key(0), 2)
 
 
 @jax.jit

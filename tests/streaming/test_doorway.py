@@ -11,7 +11,7 @@ import scipy.sparse
 import jaxmkl
 import jaxmkl.sklearn
 from jaxmkl.streaming import _engine, _warnings, examples, many
-from tests.common.trees import stacked
+from tests.common.trees import begin, stacked
 
 SMALL_PROGRAMS = True
 T = 50
@@ -19,10 +19,6 @@ LEARNER = jaxmkl.raker(jaxmkl.Gaussian([0.5, 2.0]), num_features=4)
 CLASSIFIER = jaxmkl.raker(jaxmkl.Gaussian([0.5, 2.0]), num_features=4, loss="hinge")
 X = np.random.default_rng(0).normal(size=(T, 2)).astype(np.float32)
 Y = X[:, 0]
-
-
-def begin(learner):
-    return learner.init(jax.random.key(0), 2)
 
 
 def run(learner, X, y):
