@@ -189,13 +189,21 @@ class Plan:
                 self.max_inputs,
             )
             tree = jax.tree.map(lambda array: array.reshape(-1), tree)
-            at = jnp.where(present[:, None], walked(tree, of_stage * N, X, n), size)
-            counted = jnp.concatenate([r, h], axis=1), at, n
+            at = jax.lax.platform_dependent(
+                tree,
+                X,
+                n,
+                cpu=functools.partial(walked, roots=of_stage * N),
+                default=lambda tree, X, _: leaves(tree, of_stage * N, X),
+            )
+            at = jnp.where(present[:, None], at, size)
+            counted = jnp.where(present[:, None], jnp.concatenate([r, h], axis=1), 0)
             # GPUs add several numbers to one place in any order
             sums = jax.lax.platform_dependent(
-                *counted,
-                cpu=functools.partial(sums_at_once, size=size),
-                default=functools.partial(sums_in_order, size=size),
+                counted,
+                at,
+                cpu=functools.partial(sums_of_leaves, size=size),
+                default=functools.partial(sums_in_any_order, size=size),
             )
             S, H = sums[:, :K], sums[:, K:]
             values = S / jnp.maximum(H + self.added(boosts), jnp.finfo(dtype).tiny)
@@ -226,7 +234,7 @@ class Plan:
         return jax.lax.fori_loop(0, largest_of_runs(turns), stage, first)[1:]
 
 
-def walked(trees: Tree, roots: np.ndarray, X: jax.Array, number: jax.Array) -> jax.Array:
+def walked(trees: Tree, X: jax.Array, number: jax.Array, *, roots: np.ndarray) -> jax.Array:
     """:func:`leaves` of the first so many rows of X, in pieces of them."""
     size = min(_ROWS, len(X))
 
@@ -239,17 +247,28 @@ def walked(trees: Tree, roots: np.ndarray, X: jax.Array, number: jax.Array) -> j
     return jax.lax.fori_loop(0, turns, walk, at)
 
 
-def sums_at_once(counted: jax.Array, at: jax.Array, number: jax.Array, *, size: int) -> jax.Array:
+def sums_of_leaves(counted: jax.Array, at: jax.Array, *, size: int) -> jax.Array:
     """The sums (size, W) at the places (N, G) of points of what these are (N, W)."""
     zeros = jnp.zeros((size, counted.shape[1]), counted.dtype)
     return zeros.at[at].add(counted[:, None], mode="drop")
 
 
-def sums_in_order(counted: jax.Array, at: jax.Array, number: jax.Array, *, size: int) -> jax.Array:
-    """The same, point by point, of which the first so many have places."""
+def sums_in_any_order(counted: jax.Array, at: jax.Array, *, size: int) -> jax.Array:
+    """The same to rounding, where the order in which numbers are added to one place is chance.
 
-    def add(i: jax.Array, sums: jax.Array) -> jax.Array:
-        return sums.at[at[i]].add(counted[i][None], mode="drop", unique_indices=True)
-
-    sums = jnp.zeros((size, counted.shape[1]), counted.dtype)
-    return jax.lax.fori_loop(0, largest_of_runs(number), add, sums)
+    They are sums of integers of few binary digits each, which are exact.
+    """
+    digits = 30 - (len(counted) - 1).bit_length()
+    words = -(-(jnp.finfo(counted.dtype).nmant + 1) // digits)
+    exponent = jnp.frexp(jnp.max(jnp.abs(counted), axis=0))[1]
+    rest, parts = jnp.ldexp(counted, -exponent[None]), []
+    for _ in range(words):
+        rest = rest * 2.0**digits
+        parts.append(jnp.round(rest))
+        rest -= parts[-1]
+    terms = jnp.stack(parts, axis=1).astype(jnp.int32)
+    zeros = jnp.zeros((size, *terms.shape[1:]), jnp.int32)
+    totals = zeros.at[at].add(terms[:, None], mode="drop").astype(counted.dtype)
+    weights = 2.0 ** (-digits * np.arange(1, words + 1))
+    sums = jnp.sum(totals * weights.astype(counted.dtype)[None, :, None], axis=1)
+    return jnp.ldexp(sums, exponent[None])

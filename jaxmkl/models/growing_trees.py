@@ -2,13 +2,16 @@
 
 All trees grow together, level by level. The nodes of a level have slots, from left to right, and
 points need no order: each knows the slot of its node, where numbers of all its points are added
-up. Sums are whole numbers, exact in any order: no rounding decides on a split. Loops go over
-pieces of the points, or of the slots, so that a level costs what there is, not the room for it.
+up. Sums are whole numbers, exact in any order: no rounding decides on a split. On a CPU loops go
+over pieces of the points, or of the slots, so that a level costs what there is, not the room for
+it. Elsewhere all room is one piece, as a turn of a loop costs more than a kernel of any size.
 
 Random numbers are hashes of a tree's seed, the level, and a point, or a slot and an input.
 """
 
 import dataclasses
+import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -23,7 +26,7 @@ SPAN = 8  # about so many points of a node span the values that a threshold is d
 # Reductions of variance count as equal if they are so to this many binary digits.
 DIGITS = 13
 
-_PIECE = 512  # points or nodes of all trees that are looked at together, at most
+_PIECE = 512  # points or nodes of all trees that are looked at together on a CPU, at most
 
 _HIGHEST = jax.lax.Precision.HIGHEST
 
@@ -127,6 +130,14 @@ class _Points:
     turns: jax.Array
     """Pieces that the points fill."""
 
+    def in_pieces(
+        self, pieces: jax.Array, one: Callable[[jax.Array, Any], Any], growth: Any
+    ) -> Any:
+        """The growth after a step over so many pieces."""
+        if self.size * self.num_trees == len(self.X):
+            return one(jnp.zeros((), jnp.int32), growth)
+        return jax.lax.fori_loop(0, pieces, one, growth)
+
     def cut(self, array: jax.Array, piece: jax.Array) -> jax.Array:
         """A piece of the first axis."""
         length = self.size * self.num_trees
@@ -170,7 +181,7 @@ class _Points:
             ends = least.at[at].min(X, mode="drop"), most.at[at].max(X, mode="drop")
             return self.put(node, here, piece), ends
 
-        return jax.lax.fori_loop(0, self.turns, move, (growth.node, growth.ends))
+        return self.in_pieces(self.turns, move, (growth.node, growth.ends))
 
     def drawn(
         self, growth: _Growth, ends: _Ends, bits: jax.Array, pieces: jax.Array
@@ -186,11 +197,9 @@ class _Points:
             zeros = jnp.zeros((len(most), *sums.shape[1:]), sums.dtype)
             return self.put(drawn, found, piece), self.put(sums, zeros, piece)
 
-        return jax.lax.fori_loop(0, pieces, draw, (growth.drawn, growth.sums))
+        return self.in_pieces(pieces, draw, (growth.drawn, growth.sums))
 
-    def summed(
-        self, node: jax.Array, drawn: jax.Array, sums: jax.Array, turns: jax.Array
-    ) -> jax.Array:
+    def summed(self, node: jax.Array, drawn: jax.Array, sums: jax.Array) -> jax.Array:
         """``sums`` once points were added to those of their nodes."""
 
         def add(piece: jax.Array, sums: jax.Array) -> jax.Array:
@@ -199,7 +208,7 @@ class _Points:
             terms = jnp.where(left[:, None], self.cut(self.counted, piece)[:, :, None], 0)
             return sums.at[jnp.where(here >= 0, here, len(sums))].add(terms, mode="drop")
 
-        return jax.lax.fori_loop(0, turns, add, sums)
+        return self.in_pieces(self.turns, add, sums)
 
     def split(
         self, growth: _Growth, nodes_there: jax.Array, bits: jax.Array, pieces: jax.Array
@@ -208,8 +217,6 @@ class _Points:
         T, size, D = self.num_trees, self.size, self.X.shape[1]
         length, nowhere = size * T, len(growth.splits)
         trees, each = np.tile(np.arange(T, dtype=np.int32), size), np.arange(length)
-        # a triangle of ones counts what comes before each node, its last row everything
-        ones = np.tril(np.ones((size + 1, size), np.float32), -1)
 
         def one(piece: jax.Array, own: _Growth) -> _Growth:
             part, nodes = self.cut(growth.sums, piece), self.cut(growth.nodes, piece)
@@ -228,9 +235,8 @@ class _Points:
             # which of its children are nodes
             on = (on_left[:, 0] > 1) & (parts | waits), on_right[:, 0] > 1
             is_split, goes_left, goes_right = (some.astype(jnp.int32) for some in (parts, *on))
-            found = jnp.stack([is_split, goes_left + goes_right], axis=1).astype(jnp.float32)
-            counts = jnp.dot(ones, found.reshape(size, 2 * T), precision=_HIGHEST)
-            before = counts.astype(jnp.int32).reshape(size + 1, T, 2)
+            found = jnp.stack([is_split, goes_left + goes_right], axis=1)
+            before = _before(found.reshape(size, 2 * T)).reshape(size + 1, T, 2)
             ordinal, first = (own.totals[None] + before[:size]).reshape(length, 2).T
             new, second = ordinal + 1, first + goes_left
             first, second = first * T + trees, second * T + trees
@@ -263,7 +269,7 @@ class _Points:
                 totals=own.totals + before[size],
             )
 
-        return jax.lax.fori_loop(0, pieces, one, growth)
+        return self.in_pieces(pieces, one, growth)
 
 
 def grown(
@@ -297,10 +303,26 @@ def grown(
       limits: levels of splits, points in each half of a node at least, and 2 s (3,), int32.
       max_inputs: if there are more inputs, every tree has so many of them (:func:`inputs_of`).
     """
+    given = seeds, X, labels, rows, num_points, limits
+    form = functools.partial(functools.partial, grown_in_pieces, max_inputs)
+    return Tree(jax.lax.platform_dependent(*given, cpu=form(_PIECE), default=form(None)))
+
+
+def grown_in_pieces(
+    max_inputs: int,
+    piece: int | None,
+    seeds: jax.Array,
+    X: jax.Array,
+    labels: jax.Array,
+    rows: jax.Array,
+    num_points: jax.Array,
+    limits: jax.Array,
+) -> jax.Array:
+    """``splits`` of :func:`grown`, by pieces of so many points or nodes, or by a single one."""
     room, num_inputs = X.shape
     D, T, K = min(max_inputs, num_inputs), len(seeds), labels.shape[1]
-    many = -(-room * T // _PIECE)
-    size = -(-room // many)
+    size = room if piece is None else -(-room // -(-room * T // piece))
+    many = -(-room // size)
     N, C = many * size, -(-max(room // 2, 1) // size) * size
     rows, inputs = jnp.pad(rows, ((0, 0), (0, N - room))).T, None
     if num_inputs > D:
@@ -317,11 +339,9 @@ def grown(
         number, _, growth = carry
         bits = hashed(seeds, number)[None]
         node, ends = points.moved(growth, bits)
-        # at the last level points move, and that is all
         pieces = _pieces(largest_of_runs(jnp.max(growth.totals[:, 1])), size)
-        pieces, some = (jnp.where(number < limits[0], n, 0) for n in (pieces, turns))
         drawn, sums = points.drawn(growth, ends, bits, pieces)
-        sums = points.summed(node, drawn, sums, some)
+        sums = points.summed(node, drawn, sums)
         totals = growth.totals * np.asarray([[1, 0]], np.int32)
         after = growth._replace(node=node, ends=ends, drawn=drawn, sums=sums, totals=totals)
         after = points.split(after, growth.totals[:, 1], bits, pieces)
@@ -329,7 +349,7 @@ def grown(
 
     def more(carry: tuple[jax.Array, jax.Array, _Growth]) -> jax.Array:
         number, some, _ = carry
-        return (number <= limits[0]) & some
+        return (number < limits[0]) & some
 
     splits, none = num_points > 1, jnp.zeros((), jnp.int32)
     inside = splits & (np.arange(N, dtype=np.int32) < num_points)
@@ -352,7 +372,17 @@ def grown(
         totals=jnp.tile(jnp.stack([none, splits.astype(jnp.int32)])[None], (T, 1)),
     )
     _, _, after = jax.lax.while_loop(more, level, (none, largest_of_runs(splits), begun))
-    return Tree(after.splits.reshape(T, 4 * N)[:, : 4 * room])
+    return after.splits.reshape(T, 4 * N)[:, : 4 * room]
+
+
+def _before(found: jax.Array) -> jax.Array:
+    """How many are found before each of n rows, and in all (n + 1, m), of 0, 1 or 2 (n, m)."""
+    n = len(found)
+    if n > _PIECE:
+        return jnp.pad(jnp.cumsum(found, axis=0), ((1, 0), (0, 0)))
+    # a triangle of ones, whose last row counts all
+    ones = np.tril(np.ones((n + 1, n), np.float32), -1)
+    return jnp.dot(ones, found.astype(jnp.float32), precision=_HIGHEST).astype(jnp.int32)
 
 
 def _bits_of(dtype: jax.typing.DTypeLike) -> str:

@@ -15,9 +15,16 @@ from jaxmkl import abilities
 from jaxmkl._hash import hashed
 from jaxmkl.aggregate import Hedge, Uniform
 from jaxmkl.models import FeatureModels, TreeModels
-from jaxmkl.models.boosting import sums_at_once, sums_in_order
-from jaxmkl.models.growing_trees import Tree, grown, inputs_of, leaves, whole_numbers
-from tests.common.trees import begin, plain, scan, stacked
+from jaxmkl.models.boosting import sums_in_any_order
+from jaxmkl.models.growing_trees import (
+    Tree,
+    grown,
+    grown_in_pieces,
+    inputs_of,
+    leaves,
+    whole_numbers,
+)
+from tests.common.trees import assert_equal, begin, plain, scan, stacked
 from tests.oracles import trees as oracle
 
 SMALL_PROGRAMS = True
@@ -311,17 +318,35 @@ def test_refuses(options, wanted):
         TreeModels(**options)
 
 
-def test_sums_in_order_are_those_at_once():
-    """Bit for bit, as a CPU adds in order too; also of runs with other numbers of points."""
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sums_in_any_order(dtype):
+    """To rounding those of the numbers, and the same bits whatever the order of the points."""
     draws = np.random.default_rng(0)
-    counted = jnp.asarray(draws.normal(size=(2, 20, 3)), jnp.float32)
-    numbers = jnp.asarray([20, 13])
-    inside = np.arange(20) < np.asarray(numbers)[:, None, None]
-    at = draws.integers(6, size=(2, 4, 20)) + 20 * np.arange(4)[:, None]
-    at = jnp.asarray(np.moveaxis(np.where(inside, at, 80), 1, 2))
-    at_once, in_order = (
-        jax.jit(jax.vmap(partial(sums, size=80)))(counted, at, numbers)
-        for sums in (sums_at_once, sums_in_order)
+    with jax.enable_x64(dtype == "float64"):
+        counted = draws.normal(size=(300, 3)) * [1e-20, 1.0, 1e20]
+        counted[200:] = 0
+        at = draws.integers(7, size=(300, 4)) + 7 * np.arange(4)
+        sums = partial(sums_in_any_order, size=28)
+        both = np.stack([counted, counted[::-1]]), np.stack([at, at[::-1]])
+        given = jnp.asarray(both[0], dtype), jnp.asarray(both[1], jnp.int32)
+        forward, backward = np.asarray(jax.jit(jax.vmap(sums))(*given))
+    wanted = np.zeros((28, 3))
+    np.add.at(wanted, at, counted[:, None])
+    most = np.abs(counted).max(axis=0)
+    assert np.abs((forward - wanted) / most).max() < 20 * np.finfo(dtype).eps
+    assert_equal(forward, backward)
+
+
+def test_growth_in_a_single_piece_is_that_in_pieces():
+    """The form of GPUs and that of CPUs make the same trees, bit for bit."""
+    draws = np.random.default_rng(0)
+    X = jnp.asarray(draws.normal(size=(600, 5)).round(1), jnp.float32)
+    y = jnp.sin(3 * X[:, :2]) * X[:, 2:3]
+    number, limits = jnp.asarray(550), jnp.asarray([7, 2, 1])
+    rows = np.stack([np.pad(draws.permutation(550), (0, 50)) for _ in range(3)])
+    given = jnp.arange(3, dtype=jnp.uint32), X, whole_numbers(y, number), jnp.asarray(rows)
+    one, many = (
+        jax.jit(partial(grown_in_pieces, 4, piece))(*given, number, limits) for piece in (None, 64)
     )
-    assert at_once.shape == (2, 80, 3)
-    np.testing.assert_array_equal(in_order, at_once)
+    assert_equal(one, many)
+    assert (np.asarray(one) >= 0).any()
