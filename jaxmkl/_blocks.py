@@ -50,14 +50,19 @@ def take(tree: PyTree, place: ArrayLike) -> PyTree:
     return jax.tree.map(lambda leaf: leaf[place], tree)
 
 
-def of_each(function: Callable, round: jax.Array, *trees: PyTree) -> Any:
+def of_each(function: Callable, round: jax.Array, *trees: PyTree, in_turn: bool = False) -> Any:
     """Apply a function to trees of a state, or to those of each of several states side by side.
 
-    ``round`` then has the same leading axes as the trees.
+    ``round`` then has the same leading axes as the trees. It is applied to all of them at once, or
+    to one after the other.
     """
     for _ in range(round.ndim):
-        function = jax.vmap(function)
+        function = partial(_in_turn, function) if in_turn else jax.vmap(function)
     return function(*trees)
+
+
+def _in_turn(function: Callable, *trees: PyTree) -> Any:
+    return jax.lax.map(lambda given: function(*given), trees)
 
 
 def dots(a: jax.Array, b: jax.Array) -> jax.Array:

@@ -2,9 +2,9 @@
 
 All trees grow together, level by level. The nodes of a level have slots, from left to right, and
 points need no order: each knows the slot of its node, where numbers of all its points are added
-up. Sums are whole numbers, exact in any order: no rounding decides on a split. On a CPU loops go
-over pieces of the points, or of the slots, so that a level costs what there is, not the room for
-it. Elsewhere all room is one piece, as a turn of a loop costs more than a kernel of any size.
+up. Sums are whole numbers, exact in any order: no rounding decides on a split. Loops go over
+pieces of the points, or of the slots, so that a level costs what there is, not the room for it. On
+GPUs all room is one piece, as a turn of a loop costs more there than a kernel of any size.
 
 Random numbers are hashes of a tree's seed, the level, and a point, or a slot and an input.
 """
@@ -26,7 +26,7 @@ SPAN = 8  # about so many points of a node span the values that a threshold is d
 # Reductions of variance count as equal if they are so to this many binary digits.
 DIGITS = 13
 
-_PIECE = 512  # points or nodes of all trees that are looked at together on a CPU, at most
+_PIECE = 512  # points or nodes of all trees that are looked at together, at most
 
 _HIGHEST = jax.lax.Precision.HIGHEST
 
@@ -305,7 +305,8 @@ def grown(
     """
     given = seeds, X, labels, rows, num_points, limits
     form = functools.partial(functools.partial, grown_in_pieces, max_inputs)
-    return Tree(jax.lax.platform_dependent(*given, cpu=form(_PIECE), default=form(None)))
+    in_pieces, whole = form(_PIECE), form(None)
+    return Tree(jax.lax.platform_dependent(*given, cuda=whole, rocm=whole, default=in_pieces))
 
 
 def grown_in_pieces(

@@ -11,6 +11,7 @@ from jax.custom_derivatives import zero_from_primal
 
 from jaxmkl import abilities
 from jaxmkl._blocks import largest_of_runs, of_each, wanted_of_runs
+from jaxmkl._devices import device_of
 from jaxmkl._programs import Kept
 from jaxmkl._renewals import Renewals
 from jaxmkl._types import PyTree
@@ -27,19 +28,22 @@ def renew(
     round: jax.Array,
     place: int,
     merged: bool = False,
+    *,
+    in_turn: bool = False,
 ) -> PyTree:
     """The state of a bank, the one at a ``place``, renewed from a memory when a round begins.
 
     In a merge it begins with the state of one shard, and the memory is that of all.
 
-    Where learners stand side by side, states, memories and rounds have their leading axes.
+    Where learners stand side by side, states, memories and rounds have their leading axes, and
+    they are renewed together or ``in_turn``.
     """
 
     def one(state: PyTree, memory: ReservoirState, round: jax.Array) -> PyTree:
         renewal = as_seen_by(reservoir.renewal(memory, round), place)
         return abilities.renewed(bank, state, renewal._replace(merged=jnp.asarray(merged)))
 
-    return of_each(one, round, state, memory, round)
+    return of_each(one, round, state, memory, round, in_turn=in_turn)
 
 
 def as_seen_by(renewal: Renewal, place: int) -> Renewal:
@@ -66,8 +70,11 @@ def apart(rounds: Any, banks: Sequence[Bank], memory: Reservoir, kind: type) -> 
             return state
         own = next(filter(is_own, jax.tree.leaves(state, is_leaf=is_own)))
         models = list(own.models)
+        # together, they would take the compiler for TPUs five times as long
+        in_turn = device_of(own.round).platform == "tpu"
         for i, bank in due:
-            models[i] = renew(bank, models[i], memory, own.memory, own.round, i)
+            given = bank, models[i], memory, own.memory, own.round, i
+            models[i] = renew(*given, in_turn=in_turn)
         after = own.replace(models=tuple(models))
         return jax.tree.map(lambda p: after if is_own(p) else p, state, is_leaf=is_own)
 

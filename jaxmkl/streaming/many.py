@@ -1,8 +1,9 @@
 """Drivers of runs side by side: over one stream for many keys, and fleets of many streams.
 
 On a CPU, runs advance in groups and segments of few shapes: a segment of a group is one program,
-whatever the length of the streams and their number. On accelerators, on several devices and inside
-a trace all runs are one program.
+whatever the length of the streams and their number. So do runs of one stream on an accelerator if
+the learner has renewals, which are programs of their own between segments. Other runs on
+accelerators are one program, and so are those on several devices and inside a trace.
 """
 
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from jaxmkl._checks import refuse_unless
 from jaxmkl._devices import on_accelerator
 from jaxmkl._learner import Learner, require_learner
 from jaxmkl._programs import LARGE, Kept
+from jaxmkl._renewals import renewals_of
 from jaxmkl._types import Inputs, Labels, PyTree, Records, State
 from jaxmkl.streaming import _spread
 from jaxmkl.streaming._engine import (
@@ -101,8 +103,9 @@ def run_many(
 
     Each run has its own initialisation, ``learner.init(jax.random.fold_in(key, 0), D)``. On a CPU,
     runs advance in groups of a power of two and in segments, as in :func:`jaxmkl.run`, so another
-    length, or another number of keys up to that power of two, compiles nothing. On accelerators,
-    on several devices and inside a trace all runs are one program, which gathers rows by blocks.
+    length, or another number of keys up to that power of two, compiles nothing. On an accelerator,
+    learners with renewals do so too, and runs of others are one program, which gathers rows by
+    blocks; likewise on several devices and inside a trace.
 
     Args:
       learner: any learner.
@@ -142,8 +145,9 @@ def run_many(
     if examples.traced:
         return program((learner, *examples.cast()), keys, sharding=None)
     warn_of_examples("run_many", learner, examples)
-    if sharding is None and room == _spread.CACHE and len(keys):
-        runs = _many_in_segments(learner, keys, examples, permute, plan)
+    apart = room is not None and (room.is_cache or renewals_of(learner) is not None)
+    if sharding is None and apart and len(keys):
+        runs = _many_in_segments(learner, keys, examples, permute, plan, room)
     else:
         some = (placed(one, examples.dtype, T) for one in (examples.X, examples.y))
         runs = _spread.distributed(program, sharding, (learner, *some), keys)
@@ -154,28 +158,50 @@ def run_many(
 
 
 def _many_in_segments(
-    learner: Learner, keys: jax.Array, examples: Examples, permute: bool, plan: Plan
+    learner: Learner,
+    keys: jax.Array,
+    examples: Examples,
+    permute: bool,
+    plan: Plan,
+    memory: _spread.Room,
 ) -> tuple[PyTree, Records]:
     """States and records of the runs of all keys, with leading axis S."""
     X, y, dtype = examples.X.array, examples.y.array, examples.dtype
     (T, D), S = X.shape, len(keys)
     kind: Any = {"num_inputs": D, "dtype": dtype.name}
-    like = _begin.eval_shape(learner, jax.ShapeDtypeStruct((), keys.dtype), **kind)
-    size = _size_of_groups(learner, like, S, T, plan.block_size)
+    capacity = capacity_for(T)
+    # a block uses only a part of a larger capacity, so a cache need not hold it all
+    held = kind | {"capacity": 1 if memory.is_cache else capacity}
+    like = _begin.eval_shape(learner, jax.ShapeDtypeStruct((), keys.dtype), **held)
+    size = _size_of_groups(learner, like, S, T, plan.block_size, memory)
     room = room_of(T, size * stored(X).shape[1])
     orders = permutations(keys, T) if permute else np.broadcast_to(np.arange(T), (S, T))
-    orders = np.asarray(orders)
 
     def states(places: np.ndarray) -> PyTree:
-        return _begin(learner, rows_at(keys, places), capacity=capacity_for(T), **kind)
+        return _begin(learner, rows_at(keys, places), capacity=capacity, **kind)
+
+    if memory.is_cache:
+        orders = np.asarray(orders)
+    else:
+        X, y = (placed(one, dtype, T) for one in (examples.X, examples.y))
 
     def rows(places: np.ndarray, start: int, stop: int) -> tuple:
+        if not memory.is_cache:
+            return *_in_orders(X, y, orders[places], start, room=room), stop - start
         # after the last row, any row will do
         found = np.pad(orders[places, start:stop], ((0, 0), (0, room - stop + start)), mode="edge")
         some = (jax.tree.map(lambda leaf: np.asarray(leaf)[found], array) for array in (X, y))
         return *(array.astype(dtype) for array in some), stop - start
 
     return _in_groups(learner, states, rows, (S, T), size, room, 0, plan)
+
+
+@Kept
+def _in_orders(X: Inputs, y: Labels, orders: jax.Array, start: int, *, room: int) -> PyTree:
+    """``room`` rows of each order (S, T) from ``start`` on; those after the last are arbitrary."""
+    places = start + jnp.arange(room, dtype=jnp.int32)
+    found = jnp.take(orders, places, axis=1, mode="clip")
+    return jax.tree.map(lambda leaf: leaf[found], (X, y))
 
 
 @Kept
@@ -301,7 +327,7 @@ def run_fleet(
     warn_of_examples("run_fleet", learner, examples)
     before, capacity = troubles(states), capacity_wanted(learner, states, lengths)
     if sharding is None and room == _spread.CACHE:
-        size = _size_of_groups(learner, state, M, filled, plan.block_size)
+        size = _size_of_groups(learner, state, M, filled, plan.block_size, room)
         length = filled if T <= 64 else room_of(T, size * D)
 
         def begin(places: np.ndarray) -> PyTree:
@@ -379,15 +405,21 @@ def _in_groups(
 
 
 def _size_of_groups(
-    learner: Learner, like: PyTree, number: int, length: int, block_size: int
+    learner: Learner,
+    like: PyTree,
+    number: int,
+    length: int,
+    block_size: int,
+    memory: _spread.Room,
 ) -> int:
-    """The number of runs of a group, a power of two: as many as a CPU's cache has room for.
+    """The number of runs of a group, a power of two: as many as there is room for.
 
     There are ``number`` runs, of states ``like`` this one.
     """
     held = _held.eval_shape(learner, like, block_size=block_size)
-    number = min(number, max(1, _MOST // min(length, 64)))
-    return 1 << (_spread.fitting(held, number, _spread.CACHE) - 1).bit_length()
+    if memory.is_cache:
+        number = min(number, max(1, _MOST // min(length, 64)))
+    return 1 << (_spread.fitting(held, number, memory) - 1).bit_length()
 
 
 @partial(jax.jit, static_argnames="block_size")

@@ -22,6 +22,8 @@ from jax.sharding import AbstractDevice, AbstractMesh, SingleDeviceSharding
 import jaxmkl
 from experiments.bench.launches import kernels_a_round
 from jaxmkl import _devices, abilities, design, wrappers
+from jaxmkl._renewals import renewals_of
+from jaxmkl.models import renewals
 from jaxmkl.streaming import _engine, _spread, examples, run_many
 from tests.common.marks import long, quick
 from tests.common.trees import assert_close, everything
@@ -59,6 +61,20 @@ def many(number, learner, plan, memory):
     keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), number))
     options = {"permute": True, "room": _spread.room_in(memory), "sharding": None}
     return drivers._run_many, ((learner, X, y), keys), {"plan": plan} | options
+
+
+def many_in_segments(number, learner, plan, platform):
+    """The programs of many runs of a learner with renewals: those of these, and of rounds."""
+    keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), number))
+    room = _engine.capacity_for(T)
+    states = drivers._begin.eval_shape(learner, keys, num_inputs=D, dtype="float32", capacity=room)
+    for place, bank in enumerate(learner.models):
+        if bank.first is not None:
+            given = bank, states.models[place], learner.memory, states.memory, states.round, place
+            yield renewals.renew, given, {"in_turn": platform == "tpu"}
+    rows = shaped(number, room, D), shaped(number, room), shaped(dtype=jnp.int32)
+    rounds = renewals_of(learner).rounds
+    yield drivers.run_group, (rounds, states, *rows), {"plan": plan}
 
 
 # the module, where the package has the function of this name
@@ -193,6 +209,32 @@ def test_runs_on_an_accelerator_are_those_on_a_cpu(name, monkeypatch):
     there = jaxmkl.run_many(*given, block_size=11, record=everything)
     assert sizes[0] < 30
     assert_close(there, alone)
+
+
+@pytest.mark.slow
+def test_renewals_of_many_runs_on_an_accelerator_are_apart(monkeypatch):
+    """A learned metric is renewed in rounds 16 and 32, between segments of rounds."""
+    inside = jaxmkl.models.FeatureModels(
+        jaxmkl.Gaussian(1.0),
+        jaxmkl.updates.RLS(0.1, period=8),
+        jaxmkl.features.FourierFeatures(3),
+    )
+    learner = jaxmkl.MKL(jaxmkl.models.MetricModels(inside, sample=30, first=16), loss="squared")
+    X = jax.random.normal(jax.random.key(0), (60, 3))
+    given = learner, jax.random.split(jax.random.key(1), 5), X, X[:, 1]
+    alone = jaxmkl.run_many(*given)
+
+    segments, of = [], drivers.run_group
+
+    def seen(*given, plan):
+        segments.append((len(given[2]), given[-1], plan.platform))
+        return of(*given, plan=plan)
+
+    monkeypatch.setattr(drivers, "run_group", seen)
+    monkeypatch.setattr(_spread, "device_of", lambda given: stand_in(bytes_limit=2**30))
+    there = jaxmkl.run_many(*given)
+    assert segments == [(8, rows, "gpu") for rows in (16, 16, 28)]
+    assert_close(there[1], alone[1], 1e-3)
 
 
 @pytest.fixture
@@ -446,7 +488,11 @@ def test_learners_begin_and_run(platform, name):
 def test_many_seeds_run_in_orders_of_their_own(platform, name, seeds):
     device(platform)
     learner = jaxmkl.LEARNERS[name]()
-    compiled(platform, *many(seeds, learner, plan_of(learner), MEMORY[platform]))
+    if renewals_of(learner) is None:
+        compiled(platform, *many(seeds, learner, plan_of(learner), MEMORY[platform]))
+        return
+    for program in many_in_segments(seeds, learner, plan_of(learner), platform):
+        compiled(platform, *program)
 
 
 @pytest.mark.accelerators
