@@ -145,9 +145,9 @@ def run_many(
     if examples.traced:
         return program((learner, *examples.cast()), keys, sharding=None)
     warn_of_examples("run_many", learner, examples)
-    apart = room is not None and (room.is_cache or renewals_of(learner) is not None)
-    if sharding is None and apart and len(keys):
-        runs = _many_in_segments(learner, keys, examples, permute, plan, room)
+    known = room if sharding is None and len(keys) else None
+    if known is not None and (known.is_cache or renewals_of(learner) is not None):
+        runs = _many_in_segments(learner, keys, examples, permute, plan, known)
     else:
         some = (placed(one, examples.dtype, T) for one in (examples.X, examples.y))
         runs = _spread.distributed(program, sharding, (learner, *some), keys)
