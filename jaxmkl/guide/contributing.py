@@ -24,7 +24,7 @@ Times are those of two CPU cores. A folder in ``tests/`` has the name of the roo
     everything             .ci/run                                half an hour and more
 
 The last one makes two new environments, with the oldest and the newest Python and packages. The
-slow tests run with the former and the others with the latter; those that are endless or need a
+slow tests run with the latter and the others with the former; those that are endless or need a
 device do not. The commands for accelerators are in
 :mod:`jaxmkl.guide.many_devices`. Tests marked ``data`` need the papers' data sets, npz files with
 arrays X and y, in the folder that ``JAXMKL_DATA`` names, and are skipped without it.

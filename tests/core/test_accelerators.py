@@ -430,33 +430,32 @@ def compiled(platform, program, arguments, options):
 
 FIXED = "expert_mkl, the fixed bank"
 COUNTED = jaxmkl.LEARNERS | {FIXED: partial(jaxmkl.expert_mkl, banks="fixed")}
-#: Kernels a round of one stream on an H100, of JAX 0.10.2 and of 0.12: growth is to be seen in
-#: review.
+#: Kernels a round of one stream on an H100, with JAX 0.12: growth is to be seen in review.
 KERNELS = {
-    "raker": (3.125, 4),
-    "omkl_aks": (6.375, 6.875),
-    "amkl": (4.875, 5.75),
-    "amkl_aks": (8.75, 9.625),
-    "expert_mkl": (27, 28),
-    FIXED: (22.5, 22.5),
-    "perceptron": (3.625, 3.625),
-    "omkc_u": (6.875, 7.75),
-    "omkc_dd": (7.25, 7.25),
-    "omkc_sd": (9, 9),
-    "spa": (10.5, 10.5),
-    "kernel_ogd": (4.375, 4.25),
-    "omkl": (8.125, 9),
-    "rbp": (7.125, 7.125),
-    "forgetron": (9.875, 9.875),
-    "bogd": (7.25, 7.25),
-    "bpas": (9.75, 10),
-    "projectron": (16.75, 16.75),
-    "omkl_b": (5.375, 6.25),
-    "oks_sil": (20.5, 20),
-    "okl_gd": (10.625, 10.625),
-    "oks": (10.125, 10),
-    "proj_ka": (21.25, 21.25),
-    "multitask": (14.75, 13.75),
+    "raker": 4,
+    "omkl_aks": 6.875,
+    "amkl": 5.75,
+    "amkl_aks": 9.625,
+    "expert_mkl": 31,
+    FIXED: 26.5,
+    "perceptron": 3.875,
+    "omkc_u": 7.75,
+    "omkc_dd": 7.25,
+    "omkc_sd": 9,
+    "spa": 10.5,
+    "kernel_ogd": 4.25,
+    "omkl": 9,
+    "rbp": 7.125,
+    "forgetron": 11.25,
+    "bogd": 7.25,
+    "bpas": 10,
+    "projectron": 16.75,
+    "omkl_b": 6.25,
+    "oks_sil": 20,
+    "okl_gd": 10.625,
+    "oks": 10,
+    "proj_ka": 21.25,
+    "multitask": 13.75,
 }
 PLATFORMS = tuple(COMPILERS)
 WITH_NAMES = list(itertools.product(PLATFORMS, jaxmkl.LEARNERS))
@@ -476,9 +475,9 @@ def test_learners_begin_and_run(platform, name):
     plan = plan_of(learner)
     compiled(platform, *init(learner))
     text = compiled(platform, *one_stream(learner, plan)).as_text()
-    if platform == "cuda":
+    if platform == "cuda" and not OLDER:
         found = kernels_a_round(text, plan.block_size)
-        assert found == pytest.approx(KERNELS[name][not OLDER], rel=0.05)
+        assert found == pytest.approx(KERNELS[name], rel=0.05)
 
 
 @pytest.mark.accelerators
@@ -495,8 +494,12 @@ def test_many_seeds_run_in_orders_of_their_own(platform, name, seeds):
         compiled(platform, *program)
 
 
+# each solver once; the compiler for GPUs takes up to half a minute
+EACH = [name for name in SOLVERS if name.endswith("matrices") == name.startswith(("lm", "rr"))]
+
+
 @pytest.mark.accelerators
-@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize("name", long(EACH, SOLVERS))
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_points_are_chosen(platform, name):
     device(platform)
