@@ -1,18 +1,16 @@
 """Predict with a file of ``jaxmkl export``; this module needs NumPy alone, and may be copied.
 
-predictor = load("model.npz")
-predictor.predict([{"height": 1.5, "colour": "red"}])       # rows, or
-predictor.predict({"height": [1.5], "colour": ["red"]})     # columns; predict_proba likewise
+load("model.npz").predict([{"height": 1.5, "colour": "red"}])    # also columns, {"height": [1.5]}
 """
-# mypy: allow-untyped-defs
 
 import functools
 import json
+import re
 import warnings
 
 import numpy as np
 
-FORMAT = 1
+FORMAT = 2  # the latest; files without texts have format 1
 BLANKS = " \t\r\n\u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 
 
@@ -20,9 +18,8 @@ def _standardise(x, kept, least, most, number, mean, variance, of_mean, of_varia
     """Inputs (B, D) by running moments, in which each row counts as the next one."""
     near = np.clip(x, least, most)
     now = mean + ((near - mean) / number + of_mean)
-    variance = variance + (((near - mean) * (near - now) - variance) / number + of_variance)
-    z = (near - now) / np.sqrt(np.where(variance > 0, variance, np.inf))
-    return np.where(kept, x, z).astype(np.float64)
+    v = variance + (((near - mean) * (near - now) - variance) / number + of_variance)
+    return np.where(kept, x, (near - now) / np.sqrt(np.where(v > 0, v, np.inf))).astype(float)
 
 
 def _fourier(x, frequencies, vector, weights):
@@ -56,8 +53,7 @@ def _calibrate(x, scale, half, signs, sure, large, weights, log_shares):
     """Log probabilities of the classes (B, K) by a mixture of two models; of two, x is [-f, f]."""
     p = np.clip((1 + x) / 2, 1 - sure, sure)
     rows = large * np.tanh(scale * x / large), np.log(p) - np.log1p(-p), signs
-    both = scale * x, sum(w * row for w, row in zip(weights, rows, strict=False))
-    each = half * np.stack(both)
+    each = half * np.stack([scale * x, sum(w * r for w, r in zip(weights, rows, strict=False))])
     each = each - np.logaddexp.reduce(each, axis=-1, keepdims=True)
     return np.logaddexp(*(log_shares[:, None, None] + each))
 
@@ -81,14 +77,19 @@ def _read(cell, header, kind):
         word = "?" if missing else text or str(int(cell) if is_whole else cell)
         return word.lower() if kind == "boolean" or isinstance(cell, bool) else word
     try:
-        good = text is None or set(text) <= set("0123456789.eE+-")
-        return np.nan if missing else float(cell if good else np.inf)
+        return np.nan if missing else float("x" if (text or "").strip("0123456789.eE+-") else cell)
     except (TypeError, ValueError, OverflowError):
         return np.inf
 
 
 def _inputs(cells, header, name, kind, codes=None, default=None, **number):
     found = [_read(cell, header, kind) for cell in cells]
+    if kind == "text":  # TF-IDF, scaled to a mean square of 1
+        X = np.zeros((len(cells), len(codes)))
+        for x, words in zip(X, (re.findall(r"\w+", w.lower()) or [w] for w in found), strict=True):
+            for word in {*words, " ".join(words[: 4 * (len(words) < 4)])} & codes.keys():
+                x[codes[word][0]] = (1 + np.log(max(words.count(word), 1))) * codes[word][1]
+        return X / np.sqrt(np.maximum(np.mean(X**2, axis=1, keepdims=True), 1e-99))
     if kind != "number":
         return np.array([codes.get(word, default) for word in found], float)
     X = np.where(gaps := np.isnan(found), number["mean"], found) - number["start"]
@@ -105,7 +106,7 @@ class Predictor:
             inner, given = [built(**o) for o in inside], {k: arrays[a] for k, a in names.items()}
             return functools.partial(_OPERATIONS[f"_{name}"], *inner, **given)
 
-        if header["format"] != FORMAT:
+        if header["format"] > FORMAT:
             raise ValueError(f"it has format {header['format']}; this module reads {FORMAT}")
         self.header, self._call = header, built(**header["operation"])
 
@@ -146,5 +147,4 @@ def load(path):
             arrays = dict(np.load(file, allow_pickle=False))
             return Predictor(json.loads(arrays.pop("header").tobytes()), arrays)
         except Exception as error:
-            text = f"{path} is no exported predictor, or damaged: {error}"
-            raise ValueError(text) from None
+            raise ValueError(f"{path} is no exported predictor, or damaged: {error}") from None

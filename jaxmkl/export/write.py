@@ -28,9 +28,9 @@ def export_predictor(path: str | os.PathLike[str], pipeline: Pipeline) -> None:
     Densities and intervals are left out.
 
     Raises:
-      ValueError: the pipeline has no target; a column holds texts, times, or numbers with a unit,
-        a percent sign, a decimal comma or separators of thousands; a part of the learner has no
-        form without JAX; or a model has diverged.
+      ValueError: the pipeline has no target; a column holds times, or numbers with a unit, a
+        percent sign, a decimal comma or separators of thousands; a part of the learner has no form
+        without JAX; or a model has diverged.
     """
     learner, target = pipeline.learner, pipeline.columns.target
     if target is None:
@@ -56,7 +56,10 @@ def export_predictor(path: str | os.PathLike[str], pipeline: Pipeline) -> None:
         return {"name": one.name, **names, **inside}
 
     words, numbers = pipeline.columns.missing_cells
-    header = {"format": FORMAT, "jaxmkl": pipeline.version, "columns": _columns(pipeline)}
+    columns = _columns(pipeline)
+    # without texts, copies of the module that are older can read it
+    version = FORMAT if any(own["kind"] == "text" for own in columns) else 1
+    header = {"format": version, "jaxmkl": pipeline.version, "columns": columns}
     header |= {"classes": pipeline.classes, "has_probabilities": log_odds}
     header |= {"start": pipeline.seen.start, "bound": input_bound(np.float32)}
     header |= {"words": words, "numbers": numbers, "operation": node(operation)}
@@ -87,8 +90,11 @@ def _columns(pipeline: Pipeline) -> list[dict[str, Any]]:
             own["default"] = [0] * len(eye)
         elif kind.kind == "boolean":
             own |= {"codes": {given.false: [0.0], given.true: [1.0]}, "default": [0.5]}
+        elif kind.kind == "text" and given.words:
+            places = enumerate(zip(given.words, given.idf, strict=True))
+            own["codes"] = {word: [place, idf] for place, (word, idf) in places}
         elif kind.features:
-            _refuse(kind.name, kind.kind, "numbers, categories or truth values")
+            _refuse(kind.name, kind.kind, "numbers, categories, truth values or texts")
         else:
             continue
         found.append(own)

@@ -102,6 +102,26 @@ def test_raker_predicts_the_same(name, tmp_path):
     assert_same(pipeline, loaded(pipeline, tmp_path), frame)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("of_classes", [False, True])
+def test_texts_are_predicted_the_same(of_classes, tmp_path):
+    """By linear models of words beside kernels of a number."""
+    draws = np.random.default_rng(0)
+    words, x = draws.choice([*"abcdefgh"], size=(200, 5)), draws.normal(size=200)
+    has = (words == "a").any(axis=1)
+    y = np.where(has, "red", "green") if of_classes else has + x
+    frame = pl.DataFrame({"text": [" ".join(row) for row in words], "x": x, "y": y})
+    pipeline = trained(frame, "expert_mkl", {"banks": "fixed"} | SMALL)
+    assert [kind.kind for kind in pipeline.columns.kinds] == ["text", "number"]
+    assert_same(pipeline, loaded(pipeline, tmp_path), frame)
+
+
+def test_files_without_texts_have_the_first_format(plants, tmp_path):
+    """So copies of the module from before there were texts can read them."""
+    assert plants[1].header["format"] == 2
+    assert loaded(trained(TABLES["moons"]()), tmp_path).header["format"] == 1
+
+
 LEARNED = {"banks": ("full", "trees", "linear")} | SMALL
 
 
@@ -125,10 +145,11 @@ PLANTS = {
     "colour": ["red", "light blue", None, "green", "red"] * 8,
     "code": [1.0, 20.0, 1.0, 20.0, 3.0] * 8,
     "grown": [True, False] * 20,
+    "note": ["a tall tree of a park", None, "New York", "tree, tree", "12"] * 8,
     "constant": ["x"] * 40,
     "y": [0.5, 1.25, 3.0, 4.0] * 10,
 }
-AS = {"code": "categories"}
+AS = {"code": "categories", "note": "text"}
 
 
 @pytest.fixture(scope="module")
@@ -156,6 +177,20 @@ CELLS = {
     "colour": st.sampled_from([None, "red", " red ", "Red", "light blue", "null", "blue", ""]),
     "code": st.sampled_from([1, 1.0, "1", "1.0", 20, 3.0, "3", 4, 1.5, None, float("nan")]),
     "grown": st.sampled_from([True, False, "true", "FALSE", "yes", None]),
+    "note": st.sampled_from(
+        [
+            "A tree; the TREE",
+            " new  york ",
+            "Tall, of a tree",
+            "york",
+            12,
+            12.0,
+            "12.0",
+            "!",
+            "?",
+            None,
+        ]
+    ),
 }
 
 
@@ -217,10 +252,9 @@ def replaced(pipeline, frame=None, learner=None):
 @pytest.mark.parametrize(
     ("cells", "says"),
     [
-        ([f"word {i} of many" for i in range(60)], "numbers, categories or truth values.*text"),
         (
             [f"2024-01-{i * 7 % 28 + 1:02}" for i in range(60)],
-            "numbers, categories or truth values; it holds time",
+            "numbers, categories, truth values or texts; it holds time",
         ),
         ([f"{i * 7 % 60} kg" for i in range(60)], "plain numbers.*signs"),
         ([f"{i * 7 % 60},5" for i in range(60)], "plain numbers.*signs"),
