@@ -7,7 +7,7 @@ may be copied to where predictions are made, and starts in a moment:
     load("OUT.npz").predict([{"height": 1.5, "colour": "red"}])     # also .predict_proba(rows)
 
 It takes random features, forests, boosted trees, and mixtures and stacks of them, on columns of
-numbers, categories and truth values; anything else is refused by its name.
+numbers, categories, truth values and texts; anything else is refused by its name.
 
 OUT.stablehlo is the program that predicts, for whatever serves StableHLO, of any learner and any
 number of rows. It takes the inputs in single precision, as pipeline.columns.inputs encodes the
