@@ -339,6 +339,7 @@ _RULES: dict[str, Callable] = {
     "transpose": lambda given, x: np.transpose(x, given["permutation"]),
     "concatenate": lambda given, *all: np.concatenate(all, given["dimension"]),
     "stack": lambda given, *all: np.stack(all, given["axis"]),
+    "unstack": lambda given, x: tuple(np.moveaxis(x, given["axis"], 0)),
     "tile": lambda given, x: np.tile(x, given["reps"]),
     "reduce_max": lambda given, x: np.max(x, given["axes"]),
     "reduce_or": lambda given, x: np.any(x, given["axes"]),
