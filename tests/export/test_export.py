@@ -320,6 +320,7 @@ def test_the_loader_runs_alone(plants, tmp_path, capfd):
     assert predictor.__file__ in "".join(said.split())
     shutil.copy(predictor.__file__, tmp_path / "loader.py")
     rows = [{"height": 2.0, "count": 3, "colour": "red", "code": 1, "grown": True}]
+    rows[0]["note"] = "a tree of New York"
     script = f"import sys, json, loader; said = loader.load('model.npz').predict({rows})\n"
     script += "print(json.dumps([said.tolist(), sorted(sys.modules)]))"
     alone = [sys.executable, "-c", script]
