@@ -86,12 +86,12 @@ stream, and vanishes in a long one. These are the times of a round with 26 input
 that of the fixed bank alone:
 
     banks                                              10,000 rounds   60,000 rounds
-    fixed, and both metrics by gradients               2.0             1.4
-    the same, and a forest                             3.3             1.6
+    fixed, and both metrics by gradients               1.9             1.3
+    the same, and a forest                             3.5             2.0
+    the default                                        3.7             1.6
 
-The default, with a diagonal metric by likelihood, takes 1.13 times as long as these four banks
-with 26 inputs, and the same time with 77. Its first run compiles for 8 to 20 s, that of the fixed
-bank for 2 to 4 s, depending on the processor.
+The default has a diagonal metric by likelihood in place of the one by gradients. Its first run
+compiles for 8 to 20 s, that of the fixed bank for 2 to 5 s, depending on the processor.
 
 Examples that were refused, or whose label was not asked for, stay out of the memory.
 Derivatives by rates and widths stop at such a round.
