@@ -106,7 +106,7 @@ class Predictor:
             inner, given = [built(**o) for o in inside], {k: arrays[a] for k, a in names.items()}
             return functools.partial(_OPERATIONS[f"_{name}"], *inner, **given)
 
-        if header["format"] > FORMAT:
+        if header["format"] not in (1, FORMAT):
             raise ValueError(f"it has format {header['format']}; this module reads {FORMAT}")
         self.header, self._call = header, built(**header["operation"])
 

@@ -94,7 +94,8 @@ def _columns(pipeline: Pipeline) -> list[dict[str, Any]]:
             places = enumerate(zip(given.words, given.idf, strict=True))
             own["codes"] = {word: [place, idf] for place, (word, idf) in places}
         elif kind.features:
-            _refuse(kind.name, kind.kind, "numbers, categories, truth values or texts")
+            what = "words by their hashes" if kind.kind == "text" else kind.kind
+            _refuse(kind.name, what, "numbers, categories, truth values or texts")
         else:
             continue
         found.append(own)

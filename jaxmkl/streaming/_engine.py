@@ -305,8 +305,8 @@ def placed(
         if is_ready and isinstance(array, jax.Array) and array.dtype == dtype:
             return array
         if held.stays:
-            taken = array if is_ready else _taken(array, start, room=room, axis=axis)
-            return taken.astype(dtype)
+            found = array if is_ready else taken(array, start, room=room, axis=axis)
+            return found.astype(dtype)
         # in host memory, where no length needs a compilation of its own
         home = array.sharding if isinstance(array, jax.Array) and array.committed else None
         some = np.asarray(array)[(slice(None),) * axis + (slice(start, start + number),)]
@@ -323,7 +323,7 @@ def placed(
 
 
 @Kept
-def _taken(array: jax.Array, start: int, *, room: int, axis: int) -> jax.Array:
+def taken(array: jax.Array, start: int, *, room: int, axis: int) -> jax.Array:
     """``room`` rows from ``start`` on; those after the last are arbitrary."""
     places = start + jnp.arange(room, dtype=jnp.int32)
     return jnp.take(array, places, axis=axis, mode="clip")

@@ -38,6 +38,7 @@ from jaxmkl.streaming._engine import (
     plan_of,
     room_of,
     scan_rows,
+    taken,
     with_late_labels,
     with_room,
     without_info,
@@ -182,26 +183,27 @@ def _many_in_segments(
 
     if memory.is_cache:
         orders = np.asarray(orders)
-    else:
-        X, y = (placed(one, dtype, T) for one in (examples.X, examples.y))
 
-    def rows(places: np.ndarray, start: int, stop: int) -> tuple:
-        if not memory.is_cache:
-            return *_in_orders(X, y, orders[places], start, room=room), stop - start
-        # after the last row, any row will do
-        found = np.pad(orders[places, start:stop], ((0, 0), (0, room - stop + start)), mode="edge")
-        some = (jax.tree.map(lambda leaf: np.asarray(leaf)[found], array) for array in (X, y))
-        return *(array.astype(dtype) for array in some), stop - start
+        def rows(places: np.ndarray, start: int, stop: int) -> tuple:
+            # after the last row, any row will do
+            pad = (0, 0), (0, room - stop + start)
+            found = np.pad(orders[places, start:stop], pad, mode="edge")
+            some = (jax.tree.map(lambda leaf: np.asarray(leaf)[found], array) for array in (X, y))
+            return *(array.astype(dtype) for array in some), stop - start
+    else:
+        there = [placed(one, dtype, T) for one in (examples.X, examples.y)]
+
+        def rows(places: np.ndarray, start: int, stop: int) -> tuple:
+            found = taken(orders[places], start, room=room, axis=1)
+            return *_in_orders(there, found), stop - start
 
     return _in_groups(learner, states, rows, (S, T), size, room, 0, plan)
 
 
 @Kept
-def _in_orders(X: Inputs, y: Labels, orders: jax.Array, start: int, *, room: int) -> PyTree:
-    """``room`` rows of each order (S, T) from ``start`` on; those after the last are arbitrary."""
-    places = start + jnp.arange(room, dtype=jnp.int32)
-    found = jnp.take(orders, places, axis=1, mode="clip")
-    return jax.tree.map(lambda leaf: leaf[found], (X, y))
+def _in_orders(examples: list, orders: jax.Array) -> list:
+    """X and y at places (S, R)."""
+    return jax.tree.map(lambda leaf: leaf[orders], examples)
 
 
 @Kept

@@ -1,5 +1,6 @@
 """Exported pipelines predict as they do, with NumPy alone."""
 
+import dataclasses
 import importlib.util
 import json
 import shutil
@@ -265,6 +266,19 @@ def test_columns_that_only_jaxmkl_reads_are_refused(plants, cells, says, tmp_pat
     with pytest.raises(ValueError, match=f"column 'cells' must hold {says}"):
         export_predictor(tmp_path / "model.npz", replaced(plants[0], frame))
     assert not [*tmp_path.iterdir()]
+
+
+def test_words_by_their_hashes_are_refused(plants, tmp_path):
+    """Which files of older versions have."""
+    kinds = [
+        dataclasses.replace(kind, words=(), idf=()) if kind.kind == "text" else kind
+        for kind in plants[0].columns.kinds
+    ]
+    columns = dataclasses.replace(plants[0].columns, kinds=tuple(kinds))
+    with pytest.raises(ValueError, match=r"'note' must hold .*; it holds words by their hashes"):
+        export_predictor(
+            tmp_path / "model.npz", Pipeline(**vars(plants[0]) | {"columns": columns})
+        )
 
 
 @pytest.mark.parametrize(
