@@ -66,7 +66,8 @@ class Scaled:
         # are equal, as they are at the smallest exponent of a sum.
         difference = exponent - self.exponent
         difference = jnp.where(difference <= 0, difference, 0.0)
-        decaying = jnp.where(self.exponent > VANISHED, 0.0, jnp.exp(difference))
+        # chosen before exp: a compiler makes a branch of what is chosen after it
+        decaying = jnp.exp(jnp.where(is_there(self.exponent), difference, -_NOTHING))
         return decaying if self.mantissa is None else self.mantissa * decaying
 
     def weighted_sum(
@@ -74,22 +75,24 @@ class Scaled:
     ) -> "Scaled":
         """The sum of ``start`` and Σ_j w_j m_j exp(-u_j), along an axis.
 
-        Its exponent is the smallest exponent of its terms, a constant to derivatives. Terms with
-        a weight of 0 are ignored, even if they are NaN.
+        Its exponent is the smallest exponent of its terms, at most 745.13, and a constant to
+        derivatives. Terms with a weight of 0 are ignored, even if they are NaN.
         """
         there = weights != 0
         if self.exponent is None:
             value = jnp.sum(jnp.where(there, weights * self.mantissa, 0.0), axis=axis)
             return Scaled(value if start is None else value + start.mantissa, None)
-        there = there & is_there(self.exponent)
-        exponents = jnp.where(there, self.exponent, _NOTHING)
-        exponent = jax.lax.stop_gradient(jnp.min(exponents, axis=axis))
+        exponents = jnp.where(there & is_there(self.exponent), self.exponent, _NOTHING)
+        # below that of terms that are left out, which vanish so by themselves
+        exponent = jnp.minimum(jax.lax.stop_gradient(jnp.min(exponents, axis=axis)), VANISHED)
         if start is not None:
             exponent = jnp.minimum(exponent, jax.lax.stop_gradient(start.exponent))
         # mantissas of the terms for the common exponent: none of them can overflow
         terms = weights * jnp.exp(jnp.expand_dims(exponent, axis) - exponents)
-        terms = terms if self.mantissa is None else self.mantissa * terms
-        value = jnp.sum(jnp.where(there, terms, 0.0), axis=axis)
+        if self.mantissa is not None:
+            # chosen before the product, for the same reason as in times_exp
+            terms = jnp.where(there, self.mantissa, 0.0) * terms
+        value = jnp.sum(terms, axis=axis)
         if start is not None:
             value = value + start.mantissa * jnp.exp(exponent - start.exponent)
         return Scaled(value, exponent)
