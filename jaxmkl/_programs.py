@@ -30,7 +30,7 @@ _MAPS = Path("/proc/self/maps")
 # large programs take 1.06 times as long; those of small ones take up to 1.4 times, and so are
 # compiled as usual. JAX 0.12 has no such option.
 _QUICKLY = {"xla_cpu_use_fusion_emitters": False}
-LARGE = 1400  # operations from which on a program takes seconds to compile
+LARGE = 1650  # operations from which on a program takes seconds to compile
 _USUAL = 1000  # memory maps assumed for a program if the system does not report them
 
 

@@ -152,7 +152,7 @@ class HypothesisSketch(MovingKernel[HypothesisSketchState, tuple, tuple]):
         def terms(coordinates: PyTree) -> jax.Array:
             """The terms of the new hypothesis at x, by its kernel, times exp(exponent)."""
             values = self.space.values(coordinates, x, rows)
-            return jnp.where(w != 0, w * values.times_exp(exponent), 0.0)
+            return w * values.times_exp(exponent)
 
         def total(terms: jax.Array) -> jax.Array:
             return Scaled(terms, exponent).value()
