@@ -158,8 +158,7 @@ def _begun(given: Namespace, journal: Path) -> Server:
     warm_up(Session(pipeline), pipeline)
     about: dict[str, Any] = {"model": model.hexdigest()}
     events = Events(journal, about, lambda: Session(pipeline), Session.load)
-    metrics = Metrics(bool(pipeline.classes), events.most)
-    return Server(events, metrics, Session, renewed, given.waiting)
+    return Server(events, Metrics(bool(pipeline.classes)), Session, renewed, given.waiting)
 
 
 def _anew(given: Namespace) -> Pipeline:

@@ -54,7 +54,7 @@ def learned(pipeline):
 
 def server_of(path, most=None, about="a"):
     events = Events(path / "j", {"model": about}, lambda: Session(pipeline()), Session.load)
-    return Server(events, Metrics(False, events.most), Session, most=most)
+    return Server(events, Metrics(False), Session, most=most)
 
 
 @pytest.fixture
@@ -156,6 +156,30 @@ def test_the_oldest_rows_are_forgotten_before_their_labels_are_taken(tmp_path):
     server._applied.result()
     assert [*server._events.session.unlabelled] == [6]
     server.close()
+
+
+def test_a_row_that_cannot_be_read_makes_no_other_one_forgotten(tmp_path):
+    server = server_of(tmp_path, most=1)
+    said(server, row(1.0, id="a"))
+    bad, learned = said(server, row("no number", id="b"), {"id": "a", "label": 1.0})
+    assert ("error" in bad, learned) == (True, {"id": "a", "learned": True})
+    figures = server.figures()
+    assert (figures["refused"], figures["waiting"], figures["labels"]) == ({"row": 1}, 0, 1)
+    server.close()
+
+
+def test_an_id_may_come_again_before_its_turn(tmp_path, monkeypatch):
+    """Answers that cannot wait for the session come from another one."""
+    server, go_on = server_of(tmp_path), threading.Event()
+    learn = Session.learn_many
+    monkeypatch.setattr(Session, "learn_many", lambda *its: go_on.wait(60) and learn(*its))
+    said(server, row(1.0, id="first"), {"id": "first", "label": 1.0})
+    answers = said(server, row(1.0, id="a"), {"id": "a", "label": 1.0}, row(2.0, id="a"))
+    assert ["error" in answer for answer in answers] == [False] * 3
+    assert server.figures()["waiting"] == 1
+    go_on.set()
+    server.close()
+    assert [*server._events.session.unlabelled] == [*server._events.unlabelled] == ["a"]
 
 
 def played(path, seed, stops=()):
@@ -382,12 +406,12 @@ def test_lines_are_cut_from_any_pieces():
 
 
 def test_errors_stand_beside_baselines():
-    metrics = Metrics(True, 3)
+    metrics = Metrics(True)
     labels = ["a", "a", "b", "a", "b", "b"]
     for i, label in enumerate(labels):
         asked = Asked(i, "b", True)
         metrics.see({"ids": [i], "rows": [{}]}, [asked])
-        metrics.see({"labels": [[i, label]]}, [None])
+        metrics.see({"labels": [[i, label]]}, [None], [("b", None)])
     figures = metrics.figures()
     # from the second label on: majority a a a a, then a tie of which the first is a
     assert figures["error"] == {
@@ -397,10 +421,10 @@ def test_errors_stand_beside_baselines():
     text = prometheus(figures)
     assert 'jaxmkl_error{of="last label"} 0.6' in text
     assert "jaxmkl_coverage NaN" in text
-    numbers = Metrics(False, 3)
+    numbers = Metrics(False)
     for i, label in enumerate([1.0, 3.0, 8.0]):
         numbers.see({"ids": [i], "rows": [{}]}, [Asked(i, 2.0, True, None, (0.0, 4.0))])
-        numbers.see({"labels": [[i, label]]}, [None])
+        numbers.see({"labels": [[i, label]]}, [None], [(2.0, (0.0, 4.0))])
     figures = numbers.figures()
     assert figures["error"] == {
         "learner": (1 + 36) / 2, "mean or majority": (4 + 36) / 2, "last label": (4 + 25) / 2

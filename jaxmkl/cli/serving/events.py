@@ -46,19 +46,19 @@ class Events:
             self.next_id = int(first.get("next", 0))  #: the next id that the server gives
             self.session = load(self._snapshot(self.number)) if self.number else begin()
             self.most = self.session.most_waiting  #: rows without a label
-            self.unlabelled = dict.fromkeys(self.session.unlabelled)  #: their ids, oldest first
+            #: the prediction and interval of each by its id, the oldest first; None: not known
+            self.unlabelled = dict[Any, Any].fromkeys(self.session.unlabelled)
             self._sweep()
         except BaseException:
             self._journal.__exit__()
             raise
 
-    def replay(self, seen: Callable[[Event, Any], object]) -> None:
-        """Apply the events of the journal; ``seen`` is called with each and its result."""
+    def replay(self, seen: Callable[[Event, Any, list], object]) -> None:
+        """Apply the events of the journal; ``seen`` is called as :meth:`settle` says."""
 
         def again(event: Event) -> None:
             result = apply(self.session, event)
-            self.settle(event, result)
-            seen(event, result)
+            seen(event, result, self.settle(event, result))
 
         self._journal.replay(again)
         self.number += len(self._journal.events)
@@ -77,19 +77,24 @@ class Events:
         """Have all events on the disk, or raise an ``OSError``; nobody knows then which are."""
         self._journal.sync()
 
-    def settle(self, event: Event, result: Any) -> None:
-        """Note which rows the session has without labels after an event, by its own rule."""
-        if "ids" in event:
-            answers = zip(event["ids"], result, strict=True)
-            fresh = [own for own, asked in answers if not isinstance(asked, Exception)]
-            self.unlabelled.update(dict.fromkeys(fresh))
-            given = [own for own in event["ids"] if isinstance(own, int)]
-            self.next_id = max([self.next_id, *(own + 1 for own in given)])
-        for own in [own for own, _ in event.get("labels", ())] or [event.get("forget")]:
-            self.unlabelled.pop(own, None)
+    def settle(self, event: Event, result: Any) -> list[Any]:
+        """Note which rows the session has without labels after an event, by its own rule.
+
+        Returns:
+          For each label of the event, what :attr:`unlabelled` had of its row.
+        """
+        for own, asked in zip(event["ids"], result, strict=True) if "ids" in event else ():
+            if not isinstance(asked, Exception):
+                self.unlabelled.pop(own, None)  # the latest is last
+                self.unlabelled[own] = asked.prediction, asked.interval
+            if isinstance(own, int):
+                self.next_id = max(self.next_id, own + 1)
+        of_labels = [self.unlabelled.pop(own, None) for own, _ in event.get("labels", ())]
+        self.unlabelled.pop(event.get("forget"), None)
         self.most = event.get("waiting", self.most)
         while len(self.unlabelled) > self.most:
             del self.unlabelled[next(iter(self.unlabelled))]
+        return of_labels
 
     # snapshots
 

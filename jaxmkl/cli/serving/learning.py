@@ -22,7 +22,7 @@ changes: that its row waits, as the server counts, and that it is a label, as th
 import itertools
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -96,11 +96,10 @@ class Learning:
 
     Args:
       session: a session, which nothing else may touch from now on.
-      seen: is called in this thread with each event and its result.
     """
 
-    def __init__(self, session: Any, seen: Callable[[Event, Any], object]) -> None:
-        self._session, self._seen = session, seen
+    def __init__(self, session: Any) -> None:
+        self._session = session
         self._thread = ThreadPoolExecutor(1, "learning")
         self._room = threading.BoundedSemaphore(WAITING)
         self.finished = session.pipeline  #: the pipeline of the latest finished state
@@ -151,7 +150,6 @@ class Learning:
                 result = answers
                 if not (answers and _expected(self._session, event, answers)):
                     result = apply(self._session, event)
-                self._seen(event, result)
                 results.append(result)
             pipeline = self._session.pipeline
             jax.block_until_ready(pipeline.state)  # a renewal may still run

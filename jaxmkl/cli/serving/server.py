@@ -10,6 +10,7 @@ about the file any more, and the server ends.
 
 import collections
 import contextlib
+import itertools
 import json
 import queue
 import secrets
@@ -64,7 +65,7 @@ class Server:
         events.replay(metrics.see)
         self._events, self._metrics = events, metrics
         self._another, self._more = another, figures
-        self._learning = Learning(events.session, metrics.see)
+        self._learning = Learning(events.session)
         bounds = [] if most in (None, events.most) else [{"waiting": most}]
         events.append(*bounds)
         events.sync()
@@ -142,10 +143,24 @@ class Server:
             yield jobs
 
     def _answered(self, jobs: Sequence[Job]) -> None:
-        group = _Group(self._events, self._learning.label)
         read_as = [(job, [_read(line) for line in job.lines]) for job in jobs]
         read_as.sort(key=lambda one: not all(map(_is_ask, one[1])))
-        taken = [(job, [group.take(request) for request in those]) for job, those in read_as]
+        requests = [request for _, those in read_as for request in those]
+        answers = list[Any]()
+        while len(answers) < len(requests):
+            answers += self._of_group(requests[len(answers) :])
+        rest = iter(answers)
+        for job, those in read_as:
+            took = time.monotonic() - job.came
+            self._metrics.seconds.extend([took] * len(those))
+            job.answers.set_result([*itertools.islice(rest, len(those))])
+
+    def _of_group(self, requests: Sequence["Request | _Refusal"]) -> list[Any]:
+        """The answers to the first requests, to all that do not depend on others' results."""
+        group, taken = _Group(self._events, self._learning.label), list[_Taken | _Refusal]()
+        with contextlib.suppress(_Unsettled):
+            for request in requests:
+                taken.append(group.take(request))
         try:
             self._events.append(*group.events)
         except OSError as error:
@@ -157,11 +172,7 @@ class Server:
             results = self._results(group.events)
             if synced is not None:
                 synced.result()
-        for job, those in taken:
-            answers = [self._said(one, results) for one in those]
-            took = time.monotonic() - job.came
-            self._metrics.seconds.extend([took] * len(answers))
-            job.answers.set_result(answers)
+        return [self._said(one, results) for one in taken]
 
     def _results(self, events: Sequence[Event]) -> list[Any]:
         """The results of events that are in the journal; labels after the last row have none."""
@@ -172,7 +183,7 @@ class Server:
             self._applied = self._learning.put(later)
         results = [*results, *[None] * len(later)]
         for event, result in zip(events, results, strict=True):
-            self._events.settle(event, result)
+            self._metrics.see(event, result, self._events.settle(event, result))
         return results
 
     def _awaited(self, events: Sequence[Event]) -> list[Any]:
@@ -194,8 +205,7 @@ class Server:
 
     def _viewed(self, events: Sequence[Event]) -> list[Any]:
         """The answers to events whose turn has not come, by a session that is thrown away."""
-        view = self._another(self._learning.finished)
-        return [_viewed(view, event) for event in events]
+        return [_viewed(self._another(self._learning.finished), event) for event in events]
 
     def _said(self, one: "_Taken | _Refusal", results: Sequence[Any]) -> Any:
         """The answer to a request."""
@@ -313,19 +323,21 @@ def _is_ask(request: "Request | _Refusal") -> bool:
     return isinstance(request, Request) and request.kind == "ask"
 
 
+class _Unsettled(Exception):
+    """A request depends on which rows the events before it make the session forget."""
+
+
 class _Group:
-    """The events of some lines; nothing has happened yet."""
+    """The events of some requests; nothing has happened yet."""
 
     def __init__(self, events: Events, label_of: Callable) -> None:
         self.events = list[Event]()
-        self._before, self._label_of, self._most = events.unlabelled, label_of, events.most
-        self._next = events.next_id
+        self._before, self._label_of, self._next = events.unlabelled, label_of, events.next_id
         self._changed = dict[Any, bool]()  # whether rows are without labels, if not as before
-        self._number = len(events.unlabelled)
-        self._oldest = (own for own in events.unlabelled if own not in self._changed)
+        self._room = events.most - len(self._before)  # for rows, before any is forgotten
 
     def take(self, request: "Request | _Refusal") -> "_Taken | _Refusal":
-        """Add the event of a request."""
+        """Add the event of a request, or raise :class:`_Unsettled`."""
         if isinstance(request, _Refusal):
             return request
         try:
@@ -348,7 +360,6 @@ class _Group:
                     raise Refused(f"no row with the id {own!r} waits for a label")
                 label = self._label_of(request.label) if kind == "learn" else None
                 self._changed[own] = False
-                self._number -= 1
                 if kind == "learn":
                     return _Taken(request, *self._merged(labels=[(own, label)]))
                 event = {"forget": own}
@@ -360,15 +371,10 @@ class _Group:
         twice = [own for own, n in collections.Counter(ids).items() if n > 1 or self._waits(own)]
         if twice:
             raise Refused(f"a row with the id {twice[0]!r} waits for its label already")
-        for own in ids:
-            self._changed.pop(own, None)  # the latest is last
-            self._changed[own] = True
+        self._changed.update(dict.fromkeys(ids, True))
         self._next = max([self._next, *(own + 1 for own in ids if isinstance(own, int))])
-        self._number += len(ids)
-        places = self._merged(ids=ids, rows=request.rows)
-        if self._number > self._most:
-            self._drop()
-        return _Taken(request._replace(ids=tuple(ids)), *places)
+        self._room -= len(ids)
+        return _Taken(request._replace(ids=tuple(ids)), *self._merged(ids=ids, rows=request.rows))
 
     def _merged(self, **parts: Sequence) -> tuple[int, int]:
         """Add to the last event, or as one more; return its place and that in its parts."""
@@ -382,13 +388,7 @@ class _Group:
         return len(self.events) - 1, first
 
     def _waits(self, own: Any) -> bool:
-        return self._changed.get(own, own in self._before)
-
-    def _drop(self) -> None:
-        """Take no labels of the oldest rows, which the session will drop."""
-        while self._number > self._most:
-            own = next(self._oldest, None)
-            if own is None:  # all are of this group
-                own = next(own for own, waits in self._changed.items() if waits)
-            self._changed[own] = False
-            self._number -= 1
+        waits = self._changed.get(own, own in self._before)
+        if waits and self._room < 0:
+            raise _Unsettled
+        return waits
