@@ -9,6 +9,7 @@ import os
 import random
 import threading
 import time
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -17,6 +18,7 @@ import pytest
 import jaxmkl
 from jaxmkl import Gaussian
 from jaxmkl.cli import main
+from jaxmkl.cli.labelling import journal as journal_room
 from jaxmkl.cli.labelling.journal import Journal
 from jaxmkl.cli.serve import warm_up
 from jaxmkl.cli.serving import events as events_of
@@ -527,18 +529,33 @@ def test_http(network):
     assert asked_by_http(port, "POST", "/ask", b"x" * 10**6)[0] == 400
 
 
-def test_the_journal_is_replaced_whole(tmp_path, monkeypatch):
+@pytest.mark.parametrize("replaces_open", [True, False])
+def test_the_journal_is_replaced_whole(replaces_open, tmp_path, monkeypatch):
+    replace = os.replace
+
+    def held(path):  # on Linux
+        return any(os.path.exists(each) and os.path.samefile(path, each)
+                   for each in map(str, Path("/proc/self/fd").glob("*")))  # fmt: skip
+
+    def replaces(*paths):
+        if not replaces_open and any(map(held, paths)):  # as Windows does
+            raise PermissionError(errno.EACCES, "it is open")
+        replace(*paths)
+
+    monkeypatch.setattr(journal_room, "REPLACES_OPEN", replaces_open)
     with Journal(tmp_path / "j", {"model": "a"}) as journal:
         journal.append({"forget": 1}, {"forget": 2})
         journal.events[:] = [{"forget": 2}]
         monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("no")))
         with pytest.raises(OSError, match="no"):
             journal.replace({"model": "a", "snapshot": 1})
-        monkeypatch.undo()
+        monkeypatch.setattr(os, "replace", replaces)
         journal.append({"forget": 3})
         journal.events[:] = [{"forget": 3}]
         journal.replace({"model": "a", "snapshot": 2})
         journal.append({"forget": 4})
+        with pytest.raises(ValueError, match="another process writes this journal"):
+            Journal(tmp_path / "j", {"model": "a"})
     with Journal(tmp_path / "j", {"model": "a"}) as journal:
         assert journal.first["snapshot"] == 2
         assert journal.events == [{"forget": 3}, {"forget": 4}]
