@@ -545,14 +545,13 @@ def test_the_journal_is_replaced_whole(replaces_open, tmp_path, monkeypatch):
     monkeypatch.setattr(journal_room, "REPLACES_OPEN", replaces_open)
     with Journal(tmp_path / "j", {"model": "a"}) as journal:
         journal.append({"forget": 1}, {"forget": 2})
-        journal.events[:] = [{"forget": 2}]
         monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("no")))
         with pytest.raises(OSError, match="no"):
-            journal.replace({"model": "a", "snapshot": 1})
+            journal.replace({"model": "a", "snapshot": 1}, journal.size)
         monkeypatch.setattr(os, "replace", replaces)
+        start = journal.size
         journal.append({"forget": 3})
-        journal.events[:] = [{"forget": 3}]
-        journal.replace({"model": "a", "snapshot": 2})
+        journal.replace({"model": "a", "snapshot": 2}, start)
         journal.append({"forget": 4})
         with pytest.raises(ValueError, match="another process writes this journal"):
             Journal(tmp_path / "j", {"model": "a"})

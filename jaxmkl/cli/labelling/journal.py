@@ -42,7 +42,7 @@ class Journal:
     def __init__(self, path: Path, about: dict[str, Any], option: str = "--out") -> None:
         self.path, self._option, is_new = path, option, not path.exists()
         self._checksum, self._has_checksums = 0, False  # of all lines so far; whether any has one
-        self.events: list[dict[str, Any]] = []  #: all events; a long process may clear them
+        self.events: list[dict[str, Any]] = []  #: those that were there at the beginning
         self.size = 0  #: the bytes of the file
         self._file = self._opened()
         try:
@@ -76,17 +76,20 @@ class Journal:
         os.fsync(folder)
         os.close(folder)
 
-    def replace(self, about: dict[str, Any]) -> None:
-        """Replace the file, whole or not at all, by one of the present :attr:`events` alone.
+    def replace(self, about: dict[str, Any], start: int) -> None:
+        """Replace the file, whole or not at all, by one of its last events alone.
 
         Args:
           about: what they belong to.
+          start: the :attr:`size` that the file had before them.
         """
+        self._file.seek(start)
+        lines = self._file.read().splitlines()
         place = self.path.with_name(f"{self.path.name}.next")
         place.unlink(missing_ok=True)  # of a process that was killed
         other = Journal(place, about, self._option)
         try:
-            other.append(*self.events)
+            other.append(*(json.loads(CHECKSUM.sub(b"}", line)) for line in lines))
             if not REPLACES_OPEN:  # elsewhere one of the two locks is always held
                 other.__exit__()
                 self.__exit__()
@@ -187,7 +190,6 @@ class Journal:
                 self._file.close()  # nothing may follow half a line
             raise
         self.size = after
-        self.events += events
 
     def sync(self) -> None:
         """Have all events on the disk, or raise an ``OSError``."""

@@ -38,7 +38,8 @@ class Events:
         load: Callable[[Path], Any],
     ) -> None:
         self._journal, self._about = Journal(path, about, "--journal"), about
-        self._tail: int | None = None  # the number of events of the snapshot that is being made
+        # what the journal is about once the present snapshot is made, and its size before that
+        self._begun: tuple[dict[str, Any], int] | None = None
         self._missed = 0  # bytes of the journal when a snapshot could not be written
         try:
             first = self._journal.first
@@ -66,12 +67,9 @@ class Events:
 
     def append(self, *events: Event) -> None:
         """Write events, or raise an ``OSError``; nothing happened then."""
-        if not events:
-            return
-        self._journal.append(*events, sync=False)
-        self.number += len(events)
-        if self._tail is None:
-            self._journal.events.clear()
+        if events:
+            self._journal.append(*events, sync=False)
+            self.number += len(events)
 
     def sync(self) -> None:
         """Have all events on the disk, or raise an ``OSError``; nobody knows then which are."""
@@ -101,27 +99,25 @@ class Events:
     @property
     def is_long(self) -> bool:
         """True if it is time for a snapshot."""
-        return self._tail is None and self._journal.size > self._missed + MOST
+        return self._begun is None and self._journal.size > self._missed + MOST
 
     def snapshot(self) -> Path:
         """Begin a snapshot of the session after all events so far; return its place."""
-        self._tail, self._next = self.number, self.next_id
-        self._journal.events.clear()  # from now on they are kept
+        about = {**self._about, "snapshot": self.number, "next": self.next_id}
+        self._begun = about, self._journal.size
         return self._snapshot(self.number)
 
     def rotate(self) -> None:
         """Keep only the events after the snapshot, which is on the disk."""
-        assert self._tail is not None
-        if self._tail:
-            self._journal.replace({**self._about, "snapshot": self._tail, "next": self._next})
-        self._tail, self._missed = None, 0
-        self._journal.events.clear()
+        assert self._begun is not None
+        if self._begun[0]["snapshot"]:
+            self._journal.replace(*self._begun)
+        self._begun, self._missed = None, 0
         self._sweep()
 
     def give_up(self) -> None:
         """Go on without the snapshot, which could not be written, until it is time again."""
-        self._tail, self._missed = None, self._journal.size
-        self._journal.events.clear()
+        self._begun, self._missed = None, self._journal.size
 
     def _snapshot(self, number: int) -> Path:
         path = self._journal.path
