@@ -22,7 +22,7 @@ changes: that its row waits, as the server counts, and that it is a label, as th
 import itertools
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -43,9 +43,9 @@ def apply(session: Any, event: Event) -> Any:
     try:
         match event:
             case {"ids": ids, "rows": rows}:
-                return _asked(session, ids, rows)
+                return _each(session.ask, rows, ids)
             case {"labels": pairs}:
-                return _learned(session, pairs)
+                return _each(session.learn_many, pairs)
             case {"row": row, "label": label}:
                 return session.learn_row(row, label)
             case {"forget": own}:
@@ -58,26 +58,14 @@ def apply(session: Any, event: Event) -> Any:
     raise ValueError(f"{', '.join(map(repr, event))} is not an event")
 
 
-def _asked(session: Any, ids: Sequence, rows: Sequence) -> list[Any]:
-    """The answer to each row, or its refusal, which keeps no other one from its answer."""
+def _each(call: Callable, *given: Sequence) -> list[Any]:
+    """The result for each of several, or its refusal, which keeps no other one from its own."""
     try:
-        return session.ask(rows, ids)
+        return call(*given)
     except REFUSALS as error:
-        if len(rows) == 1:
+        if len(given[0]) == 1:
             return [error]
-    return [_asked(session, [own], [row])[0] for own, row in zip(ids, rows, strict=True)]
-
-
-def _learned(session: Any, pairs: Sequence) -> list[Any]:
-    """None for each label, or its refusal, which keeps no other one from being learned."""
-    try:
-        session.learn_many(pairs)
-    except REFUSALS as error:
-        if len(pairs) == 1:
-            return [error]
-    else:
-        return [None] * len(pairs)
-    return [_learned(session, [pair])[0] for pair in pairs]
+    return [_each(call, *([part] for part in one))[0] for one in zip(*given, strict=True)]
 
 
 def _expected(session: Any, event: Event, answers: Sequence[Any]) -> bool:

@@ -13,7 +13,6 @@ import contextlib
 import itertools
 import json
 import queue
-import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +24,7 @@ from jaxmkl.cli import show
 from jaxmkl.cli.serving.events import Events
 from jaxmkl.cli.serving.learning import Event, Learning, apply
 from jaxmkl.cli.serving.metrics import Metrics
-from jaxmkl.cli.serving.requests import Request, id_in, read
+from jaxmkl.cli.serving.requests import Request, read
 from jaxmkl.evaluate import plain
 from jaxmkl.tables import Refused
 
@@ -143,8 +142,8 @@ class Server:
             yield jobs
 
     def _answered(self, jobs: Sequence[Job]) -> None:
-        read_as = [(job, [_read(line) for line in job.lines]) for job in jobs]
-        read_as.sort(key=lambda one: not all(map(_is_ask, one[1])))
+        read_as = [(job, [read(line) for line in job.lines]) for job in jobs]
+        read_as.sort(key=lambda one: any(request.kind != "ask" for request in one[1]))
         requests = [request for _, those in read_as for request in those]
         answers = list[Any]()
         while len(answers) < len(requests):
@@ -155,9 +154,9 @@ class Server:
             self._metrics.seconds.extend([took] * len(those))
             job.answers.set_result([*itertools.islice(rest, len(those))])
 
-    def _of_group(self, requests: Sequence["Request | _Refusal"]) -> list[Any]:
+    def _of_group(self, requests: Sequence[Request]) -> list[Any]:
         """The answers to the first requests, to all that do not depend on others' results."""
-        group, taken = _Group(self._events, self._learning.label), list[_Taken | _Refusal]()
+        group, taken = _Group(self._events, self._learning.label), list[_Taken]()
         with contextlib.suppress(_Unsettled):
             for request in requests:
                 taken.append(group.take(request))
@@ -207,15 +206,15 @@ class Server:
         """The answers to events whose turn has not come, by a session that is thrown away."""
         return [_viewed(self._another(self._learning.finished), event) for event in events]
 
-    def _said(self, one: "_Taken | _Refusal", results: Sequence[Any]) -> Any:
+    def _said(self, one: "_Taken", results: Sequence[Any]) -> Any:
         """The answer to a request."""
-        if isinstance(one, _Refusal):
-            self._metrics.refused[one.reason] += 1
-            return {"error": str(one), **({} if one.own is None else {"id": one.own})}
         request, event, first = one
+        of_ids = [{"id": own} for own in request.ids]
+        if request.refusal:
+            own = {} if request.is_list or not of_ids else of_ids[0]
+            return self._refused(request.kind, request.refusal) | own
         if request.kind == "metrics":
             return self.figures()
-        of_ids = [{"id": own} for own in request.ids]
         if request.kind == "ask":
             found = results[event][first : first + len(request.rows)]
             said = [
@@ -229,7 +228,7 @@ class Server:
             return self._refused(request.kind, result) | own
         return own | ({"forgotten": True} if request.kind == "forget" else {"learned": True})
 
-    def _refused(self, reason: str, error: Exception) -> Answer:
+    def _refused(self, reason: str, error: Exception | str) -> Answer:
         self._metrics.refused["journal" if isinstance(error, OSError) else reason] += 1
         return {"error": str(error)}
 
@@ -287,20 +286,9 @@ def _viewed(view: Any, event: Event) -> Any:
     if "ids" in event:
         return apply(view, event)
     if "row" in event:
-        (asked,) = apply(view, {"ids": [secrets.token_hex(8)], "rows": [event["row"]]})
+        (asked,) = apply(view, {"ids": [0], "rows": [event["row"]]})
         return asked if isinstance(asked, Exception) else None
     return None
-
-
-class _Refusal(NamedTuple):
-    """A line that became no event."""
-
-    text: str
-    reason: str
-    own: object
-
-    def __str__(self) -> str:
-        return self.text
 
 
 class _Taken(NamedTuple):
@@ -309,18 +297,6 @@ class _Taken(NamedTuple):
     request: Request
     event: int
     first: int
-
-
-def _read(line: bytes) -> "Request | _Refusal":
-    """The request of a line."""
-    try:
-        return read(line)
-    except ValueError as error:
-        return _Refusal(str(error), "line", id_in(line))
-
-
-def _is_ask(request: "Request | _Refusal") -> bool:
-    return isinstance(request, Request) and request.kind == "ask"
 
 
 class _Unsettled(Exception):
@@ -336,21 +312,18 @@ class _Group:
         self._changed = dict[Any, bool]()  # whether rows are without labels, if not as before
         self._room = events.most - len(self._before)  # for rows, before any is forgotten
 
-    def take(self, request: "Request | _Refusal") -> "_Taken | _Refusal":
+    def take(self, request: Request) -> _Taken:
         """Add the event of a request, or raise :class:`_Unsettled`."""
-        if isinstance(request, _Refusal):
-            return request
         try:
             return self._added(request)
         except ValueError as error:
-            own = request.ids[0] if request.ids and not request.is_list else None
-            return _Refusal(str(error), request.kind, own)
+            return _Taken(request._replace(refusal=str(error)), 0, 0)
 
     def _added(self, request: Request) -> _Taken:
         match request.kind:
             case "ask":
                 return self._asked(request)
-            case "metrics":
+            case "metrics" | "line":
                 return _Taken(request, 0, 0)
             case "learn_row":
                 event = {"row": request.rows[0], "label": self._label_of(request.label)}
