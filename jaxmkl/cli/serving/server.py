@@ -65,14 +65,13 @@ class Server:
         self._events, self._metrics = events, metrics
         self._another, self._more = another, figures
         self._learning = Learning(events.session)
+        self._saving: Future | None = None
+        self._disk = ThreadPoolExecutor(1, "disk")
         bounds = [] if most in (None, events.most) else [{"waiting": most}]
         events.append(*bounds)
         events.sync()
-        self._applied: Future = self._learning.put(bounds)
-        for event in bounds:
-            events.settle(event, None)
-        self._saving: Future | None = None
-        self._disk = ThreadPoolExecutor(1, "disk")
+        self._applied: Future = self._learning.put([])
+        self._results(bounds)
         self._jobs = queue.SimpleQueue[Job | None]()
         self.failure: BaseException | None = None  #: the error that ended the thread
         self._thread = threading.Thread(target=self._run, name="server", daemon=True)
@@ -180,7 +179,7 @@ class Server:
         results = self._awaited(events[:number]) if number else []
         if later := events[number:]:
             self._applied = self._learning.put(later)
-        results = [*results, *[None] * len(later)]
+            results = [*results, *[None] * len(later)]
         for event, result in zip(events, results, strict=True):
             self._metrics.see(event, result, self._events.settle(event, result))
         return results
@@ -219,7 +218,7 @@ class Server:
             found = results[event][first : first + len(request.rows)]
             said = [
                 self._refused("row", asked) | own if isinstance(asked, Exception)
-                else own | _answer(asked) for own, asked in zip(of_ids, found, strict=True)
+                else _answer(asked) for own, asked in zip(of_ids, found, strict=True)
             ]  # fmt: skip
             return said if request.is_list else said[0]
         own, result = [*of_ids, {}][0], results[event]
@@ -274,11 +273,7 @@ def spelled(answers: Sequence[Any]) -> bytes:
 
 
 def _answer(asked: Any) -> Answer:
-    said = {"prediction": asked.prediction, "wanted": asked.wanted}
-    for name in ("probabilities", "interval"):
-        if (value := getattr(asked, name)) is not None:
-            said[name] = value
-    return said
+    return {name: value for name, value in asked._asdict().items() if value is not None}
 
 
 def _viewed(view: Any, event: Event) -> Any:
