@@ -396,6 +396,18 @@ def test_what_ends_the_learning_ends_the_server(tmp_path, monkeypatch):
         server.close()
 
 
+def test_no_label_is_acknowledged_once_one_could_not_be_learned(tmp_path, monkeypatch):
+    server = server_of(tmp_path)
+    said(server, row(1.0, id="a"), row(1.0, id="b"))
+    monkeypatch.setattr(Session, "learn_many", lambda *_: 1 / 0)
+    said(server, {"id": "a", "label": 1.0})
+    assert isinstance(server._applied.exception(), ZeroDivisionError)
+    with pytest.raises(RuntimeError, match="the server has ended"):
+        said(server, {"id": "b", "label": 1.0})
+    with pytest.raises(ZeroDivisionError):
+        server.close()
+
+
 def test_lines_are_cut_from_any_pieces():
     text = b"one\n\n two \nthree\n" + b"x" * (LONGEST + 9) + b"yz\nfour\n"
     for size in (1000, 65536, len(text)):

@@ -101,7 +101,12 @@ class Learning:
         Args:
           events: the events.
           given: the answers to the rows of each event that somebody else gave; none for none.
+
+        Raises:
+          BaseException: an event before could not be applied.
         """
+        if self._failure is not None:
+            raise self._failure
         self._room.acquire()
         applied = self._thread.submit(self.here, events, given)
         applied.add_done_callback(lambda _: self._room.release())
