@@ -14,7 +14,7 @@ TIMES = 4096  # latest answers whose times are kept
 QUANTILES = 0.5, 0.9, 0.99
 HELP = {
     "rows": "rows answered",
-    "labels": "labels learned",
+    "labels": "labels accepted",
     "waiting": "rows without a label",
     "dropped": "rows forgotten because too many had no label",
     "refused": "requests refused, by reason",
