@@ -55,8 +55,8 @@ def learned(pipeline):
 
 
 def server_of(path, most=None, about="a"):
-    events = Events(path / "j", {"model": about}, lambda: Session(pipeline()), Session.load)
-    return Server(events, Metrics(False), Session, most=most)
+    events = Events(path / "j", {"model": about}, pipeline())
+    return Server(events, Metrics(False), most)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from typing import Any
 
 from jaxmkl.cli.labelling.journal import Journal
 from jaxmkl.cli.serving.learning import Event, apply
+from jaxmkl.tables import Pipeline, Session
 
 MOST = 2**22  # bytes of a journal after which a snapshot is made
 
@@ -23,20 +24,13 @@ class Events:
     Args:
       path: the journal.
       about: what it belongs to.
-      begin: makes the session before its first event.
-      load: reads the session of a snapshot.
+      pipeline: the pipeline before its first event.
 
     Raises:
       ValueError: the journal is another's, in use or damaged, or its snapshot is not there.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        about: dict[str, Any],
-        begin: Callable[[], Any],
-        load: Callable[[Path], Any],
-    ) -> None:
+    def __init__(self, path: Path, about: dict[str, Any], pipeline: Pipeline) -> None:
         self._journal, self._about = Journal(path, about, "--journal"), about
         # what the journal is about once the present snapshot is made, and its size before that
         self._begun: tuple[dict[str, Any], int] | None = None
@@ -45,10 +39,11 @@ class Events:
             first = self._journal.first
             self.number = int(first.get("snapshot", 0))  #: of events
             self.next_id = int(first.get("next", 0))  #: the next id that the server gives
-            self.session = load(self._snapshot(self.number)) if self.number else begin()
+            begun = Session.load(self._snapshot(self.number)) if self.number else Session(pipeline)
+            self.session = begun  #: after all events that were replayed
             self.most = self.session.most_waiting  #: rows without a label
             #: the prediction and interval of each by its id, the oldest first; None: not known
-            self.unlabelled = dict[Any, Any].fromkeys(self.session.unlabelled)
+            self.unlabelled: dict[Any, Any] = dict.fromkeys(self.session.unlabelled)
             self._sweep()
         except BaseException:
             self._journal.__exit__()

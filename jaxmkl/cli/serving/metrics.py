@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from jaxmkl._renewals import renewals_of
 from jaxmkl.cli.serving.learning import Event
+from jaxmkl.tables import Pipeline
 
 DISCOUNT = 0.99  # of the error now, by label
 TIMES = 4096  # latest answers whose times are kept
@@ -101,6 +103,17 @@ class Metrics:
             "seconds": {str(q): float(np.quantile(times, q)) for q in QUANTILES},
             **more,
         }
+
+
+def renewed(pipeline: Pipeline) -> dict[str, float]:
+    """The number of renewals of a pipeline since its learner's first round."""
+    renewals, number, at = renewals_of(pipeline.learner), 0, 0
+    if renewals is None:
+        return {}
+    end = int(pipeline.state.round)
+    while (at := renewals.after(at)) <= end:
+        number += 1
+    return {"renewals": number}
 
 
 def _share(part: float, whole: float) -> float:

@@ -23,10 +23,10 @@ from typing import Any, NamedTuple
 from jaxmkl.cli import show
 from jaxmkl.cli.serving.events import Events
 from jaxmkl.cli.serving.learning import Event, Learning, apply
-from jaxmkl.cli.serving.metrics import Metrics
+from jaxmkl.cli.serving.metrics import Metrics, renewed
 from jaxmkl.cli.serving.requests import Request, read
 from jaxmkl.evaluate import plain
-from jaxmkl.tables import Refused
+from jaxmkl.tables import Refused, Session
 
 GROUP = 1000  # lines that are answered together, at most, where several clients send some
 SLOW = 0.005  # seconds for which answers wait for labels before them
@@ -48,22 +48,12 @@ class Server:
     Args:
       events: the session and its journal, which is replayed.
       metrics: the counts and errors.
-      another: makes a session that begins where a pipeline ends, to be thrown away.
-      figures: further figures of a pipeline.
       most: the rows that may have no label; beyond, the oldest one is forgotten. None: as before.
     """
 
-    def __init__(
-        self,
-        events: Events,
-        metrics: Metrics,
-        another: Callable[[Any], Any],
-        figures: Callable[[Any], dict[str, float]] = lambda _: {},
-        most: int | None = None,
-    ) -> None:
+    def __init__(self, events: Events, metrics: Metrics, most: int | None = None) -> None:
         events.replay(metrics.see)
         self._events, self._metrics = events, metrics
-        self._another, self._more = another, figures
         self._learning = Learning(events.session)
         self._saving: Future | None = None
         self._disk = ThreadPoolExecutor(1, "disk")
@@ -203,7 +193,7 @@ class Server:
 
     def _viewed(self, events: Sequence[Event]) -> list[Any]:
         """The answers to events whose turn has not come, by a session that is thrown away."""
-        return [_viewed(self._another(self._learning.finished), event) for event in events]
+        return [_viewed(Session(self._learning.finished), event) for event in events]
 
     def _said(self, one: "_Taken", results: Sequence[Any]) -> Any:
         """The answer to a request."""
@@ -241,7 +231,7 @@ class Server:
             "dropped": self._learning.dropped,
             "behind": 0.0 if begun is None else time.monotonic() - begun,
         }
-        return self._metrics.figures(**more, **self._more(self._learning.finished))
+        return self._metrics.figures(**more, **renewed(self._learning.finished))
 
     def _rotate(self, wait: bool = False) -> None:
         """Begin a snapshot if it is time for one, or end the one that is on the disk by now."""
