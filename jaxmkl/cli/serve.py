@@ -65,7 +65,7 @@ from jaxmkl.cli.serving.faces import Network, serve_standard
 from jaxmkl.cli.serving.metrics import Metrics
 from jaxmkl.cli.serving.server import Server
 from jaxmkl.evaluate import UsageError
-from jaxmkl.tables import Pipeline
+from jaxmkl.tables import Columns, Pipeline, Session, open_table
 
 OWN = ("target", "task", "learner", "set", "drop", "as_")  # settled by a pipeline
 LOCAL = "127.0.0.1"
@@ -146,8 +146,6 @@ def _token(given: Namespace) -> bytes | None:
 
 def _begun(given: Namespace, journal: Path) -> Server:
     """The server after all events of its journal, whose programs are compiled."""
-    from jaxmkl.tables import Session
-
     if given.like is None:
         pipeline = own_pipeline(given.pipeline, given, OWN)
         model = hashlib.sha256(Path(given.pipeline).read_bytes())
@@ -156,16 +154,12 @@ def _begun(given: Namespace, journal: Path) -> Server:
         parts = pipeline.columns.to_json(), repr(pipeline.learner)
         model = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
     warm_up(Session(pipeline), pipeline)
-    about: dict[str, Any] = {"model": model.hexdigest()}
-    events = Events(journal, about, lambda: Session(pipeline), Session.load)
-    metrics = Metrics(bool(pipeline.classes), events.most)
-    return Server(events, metrics, Session, renewed, given.waiting)
+    events = Events(journal, {"model": model.hexdigest()}, pipeline)
+    return Server(events, Metrics(bool(pipeline.classes)), given.waiting)
 
 
 def _anew(given: Namespace) -> Pipeline:
     """A pipeline before its first row, with the columns of a table."""
-    from jaxmkl.tables import Columns, open_table
-
     with contextlib.closing(open_table(given.like, **options.reading(given))) as table:
         first = next(table.chunks(given.first), None)
         if first is None:
@@ -187,17 +181,6 @@ def warm_up(session: Any, pipeline: Pipeline) -> None:
     if (renewals := renewals_of(pipeline.learner)) is not None:
         due = renewals.after(int(pipeline.state.round))
         threading.Thread(target=lambda: renewals.renewed(pipeline.state, due), daemon=True).start()
-
-
-def renewed(pipeline: Pipeline) -> dict[str, float]:
-    """The number of renewals of a pipeline since its learner's first round."""
-    renewals, number, at = renewals_of(pipeline.learner), 0, 0
-    if renewals is None:
-        return {}
-    end = int(pipeline.state.round)
-    while (at := renewals.after(at)) <= end:
-        number += 1
-    return {"renewals": number}
 
 
 def _more_files() -> None:

@@ -9,6 +9,7 @@ import os
 import random
 import threading
 import time
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -17,6 +18,7 @@ import pytest
 import jaxmkl
 from jaxmkl import Gaussian
 from jaxmkl.cli import main
+from jaxmkl.cli.labelling import journal as journal_room
 from jaxmkl.cli.labelling.journal import Journal
 from jaxmkl.cli.serve import warm_up
 from jaxmkl.cli.serving import events as events_of
@@ -53,8 +55,8 @@ def learned(pipeline):
 
 
 def server_of(path, most=None, about="a"):
-    events = Events(path / "j", {"model": about}, lambda: Session(pipeline()), Session.load)
-    return Server(events, Metrics(False, events.most), Session, most=most)
+    events = Events(path / "j", {"model": about}, pipeline())
+    return Server(events, Metrics(False), most)
 
 
 @pytest.fixture
@@ -156,6 +158,30 @@ def test_the_oldest_rows_are_forgotten_before_their_labels_are_taken(tmp_path):
     server._applied.result()
     assert [*server._events.session.unlabelled] == [6]
     server.close()
+
+
+def test_a_row_that_cannot_be_read_makes_no_other_one_forgotten(tmp_path):
+    server = server_of(tmp_path, most=1)
+    said(server, row(1.0, id="a"))
+    bad, learned = said(server, row("no number", id="b"), {"id": "a", "label": 1.0})
+    assert ("error" in bad, learned) == (True, {"id": "a", "learned": True})
+    figures = server.figures()
+    assert (figures["refused"], figures["waiting"], figures["labels"]) == ({"row": 1}, 0, 1)
+    server.close()
+
+
+def test_an_id_may_come_again_before_its_turn(tmp_path, monkeypatch):
+    """Answers that cannot wait for the session come from another one."""
+    server, go_on = server_of(tmp_path), threading.Event()
+    learn = Session.learn_many
+    monkeypatch.setattr(Session, "learn_many", lambda *its: go_on.wait(60) and learn(*its))
+    said(server, row(1.0, id="first"), {"id": "first", "label": 1.0})
+    answers = said(server, row(1.0, id="a"), {"id": "a", "label": 1.0}, row(2.0, id="a"))
+    assert ["error" in answer for answer in answers] == [False] * 3
+    assert server.figures()["waiting"] == 1
+    go_on.set()
+    server.close()
+    assert [*server._events.session.unlabelled] == [*server._events.unlabelled] == ["a"]
 
 
 def played(path, seed, stops=()):
@@ -370,6 +396,18 @@ def test_what_ends_the_learning_ends_the_server(tmp_path, monkeypatch):
         server.close()
 
 
+def test_no_label_is_acknowledged_once_one_could_not_be_learned(tmp_path, monkeypatch):
+    server = server_of(tmp_path)
+    said(server, row(1.0, id="a"), row(1.0, id="b"))
+    monkeypatch.setattr(Session, "learn_many", lambda *_: 1 / 0)
+    said(server, {"id": "a", "label": 1.0})
+    assert isinstance(server._applied.exception(), ZeroDivisionError)
+    with pytest.raises(RuntimeError, match="the server has ended"):
+        said(server, {"id": "b", "label": 1.0})
+    with pytest.raises(ZeroDivisionError):
+        server.close()
+
+
 def test_lines_are_cut_from_any_pieces():
     text = b"one\n\n two \nthree\n" + b"x" * (LONGEST + 9) + b"yz\nfour\n"
     for size in (1000, 65536, len(text)):
@@ -382,12 +420,12 @@ def test_lines_are_cut_from_any_pieces():
 
 
 def test_errors_stand_beside_baselines():
-    metrics = Metrics(True, 3)
+    metrics = Metrics(True)
     labels = ["a", "a", "b", "a", "b", "b"]
     for i, label in enumerate(labels):
         asked = Asked(i, "b", True)
         metrics.see({"ids": [i], "rows": [{}]}, [asked])
-        metrics.see({"labels": [[i, label]]}, [None])
+        metrics.see({"labels": [[i, label]]}, [None], [("b", None)])
     figures = metrics.figures()
     # from the second label on: majority a a a a, then a tie of which the first is a
     assert figures["error"] == {
@@ -397,10 +435,10 @@ def test_errors_stand_beside_baselines():
     text = prometheus(figures)
     assert 'jaxmkl_error{of="last label"} 0.6' in text
     assert "jaxmkl_coverage NaN" in text
-    numbers = Metrics(False, 3)
+    numbers = Metrics(False)
     for i, label in enumerate([1.0, 3.0, 8.0]):
         numbers.see({"ids": [i], "rows": [{}]}, [Asked(i, 2.0, True, None, (0.0, 4.0))])
-        numbers.see({"labels": [[i, label]]}, [None])
+        numbers.see({"labels": [[i, label]]}, [None], [(2.0, (0.0, 4.0))])
     figures = numbers.figures()
     assert figures["error"] == {
         "learner": (1 + 36) / 2, "mean or majority": (4 + 36) / 2, "last label": (4 + 25) / 2
@@ -503,18 +541,32 @@ def test_http(network):
     assert asked_by_http(port, "POST", "/ask", b"x" * 10**6)[0] == 400
 
 
-def test_the_journal_is_replaced_whole(tmp_path, monkeypatch):
+@pytest.mark.parametrize("replaces_open", [True, False])
+def test_the_journal_is_replaced_whole(replaces_open, tmp_path, monkeypatch):
+    replace = os.replace
+
+    def held(path):  # on Linux
+        return any(os.path.exists(each) and os.path.samefile(path, each)
+                   for each in map(str, Path("/proc/self/fd").glob("*")))  # fmt: skip
+
+    def replaces(*paths):
+        if not replaces_open and any(map(held, paths)):  # as Windows does
+            raise PermissionError(errno.EACCES, "it is open")
+        replace(*paths)
+
+    monkeypatch.setattr(journal_room, "REPLACES_OPEN", replaces_open)
     with Journal(tmp_path / "j", {"model": "a"}) as journal:
         journal.append({"forget": 1}, {"forget": 2})
-        journal.events[:] = [{"forget": 2}]
         monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("no")))
         with pytest.raises(OSError, match="no"):
-            journal.replace({"model": "a", "snapshot": 1})
-        monkeypatch.undo()
+            journal.replace({"model": "a", "snapshot": 1}, journal.size)
+        monkeypatch.setattr(os, "replace", replaces)
+        start = journal.size
         journal.append({"forget": 3})
-        journal.events[:] = [{"forget": 3}]
-        journal.replace({"model": "a", "snapshot": 2})
+        journal.replace({"model": "a", "snapshot": 2}, start)
         journal.append({"forget": 4})
+        with pytest.raises(ValueError, match="another process writes this journal"):
+            Journal(tmp_path / "j", {"model": "a"})
     with Journal(tmp_path / "j", {"model": "a"}) as journal:
         assert journal.first["snapshot"] == 2
         assert journal.events == [{"forget": 3}, {"forget": 4}]

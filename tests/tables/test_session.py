@@ -160,6 +160,21 @@ def test_rows_in_the_order_of_a_file_are_those_of_a_run(name, delay):
     assert (then.rows, [*session.waiting]) == (N, [])
 
 
+@pytest.mark.slow
+def test_late_labels_of_a_query_are_those_of_a_delayed_run_up_to_the_first_unwanted_row():
+    """The session skips a row at once that a delayed run skips N rounds later."""
+    learner, frame, delay = label_budget(lagged(numbers(), labels=2), 20), table(), 3
+    session = Session(fresh(learner, frame))
+    answers = learned(session, frame, delay)
+    said, evaluation = run(learner, frame, delay)
+    wanted = [answer.wanted for answer in answers]
+    assert sum(wanted) == evaluation.runners["it"][0].now.num_labels == 20
+    end = 1 + wanted.index(False)
+    found = np.array([answer.prediction for answer in answers])
+    assert_allclose(found[:end], said.prediction[:end], rtol=1e-5)
+    assert found[end] != said.prediction[end]
+
+
 def test_labels_in_any_order_are_learned_as_their_rows_were_predicted():
     """The oracle are the learner's own methods; lagged labels are the context of a row."""
     learner, frame = lagged(jaxmkl.raker(KERNEL, num_features=4), labels=2), table()

@@ -1,5 +1,6 @@
 """The journal: a file to which events are appended, each on the disk before it is acknowledged."""
 
+import io
 import json
 import os
 import re
@@ -13,6 +14,7 @@ from jaxmkl._files import is_taken, named
 FORMAT = 2  #: number of the format, in the first line
 PLAIN = 1  #: the format of jaxmkl 0.2.0, which had no checksums
 CHECKSUM = re.compile(rb', "crc": "([0-9a-f]{8})"}$')
+REPLACES_OPEN = os.name != "nt"  # whether files that are open can be replaced
 ADVICE = "remove this line and all after it"
 
 
@@ -40,13 +42,10 @@ class Journal:
     def __init__(self, path: Path, about: dict[str, Any], option: str = "--out") -> None:
         self.path, self._option, is_new = path, option, not path.exists()
         self._checksum, self._has_checksums = 0, False  # of all lines so far; whether any has one
-        self.events: list[dict[str, Any]] = []  #: all events; a long process may clear them
+        self.events: list[dict[str, Any]] = []  #: those that were there at the beginning
         self.size = 0  #: the bytes of the file
-        self._file = open(path, "a+b", buffering=0)  # noqa: SIM115 (closed by __exit__)
+        self._file = self._opened()
         try:
-            if is_taken(self._file) is False:
-                text = "another process writes this journal; end it first, or name another"
-                raise ValueError(f"{path}: {text} {option}")
             self.first, *self.events = self._read() or [{}]  #: the first line
             if not self.first or self._is_about_else(self.first, about):
                 self._file.truncate(0)
@@ -60,6 +59,15 @@ class Journal:
             self._file.close()
             raise
 
+    def _opened(self) -> io.FileIO:
+        """The file, locked by this process."""
+        file = open(self.path, "a+b", buffering=0)  # noqa: SIM115 (closed by __exit__)
+        if is_taken(file) is False:
+            file.close()
+            text = "another process writes this journal; end it first, or name another"
+            raise ValueError(f"{self.path}: {text} {self._option}")
+        return file
+
     def _name_is_kept(self) -> None:
         """Have the name of the file, too, on the disk; Windows opens no folder."""
         if os.name == "nt":
@@ -68,23 +76,33 @@ class Journal:
         os.fsync(folder)
         os.close(folder)
 
-    def replace(self, about: dict[str, Any]) -> None:
-        """Replace the file, whole or not at all, by one of the present :attr:`events` alone.
+    def replace(self, about: dict[str, Any], start: int) -> None:
+        """Replace the file, whole or not at all, by one of its last events alone.
 
         Args:
           about: what they belong to.
+          start: the :attr:`size` that the file had before them.
         """
+        self._file.seek(start)
+        lines = self._file.read().splitlines()
         place = self.path.with_name(f"{self.path.name}.next")
         place.unlink(missing_ok=True)  # of a process that was killed
         other = Journal(place, about, self._option)
         try:
-            other.append(*self.events)
+            other.append(*(json.loads(CHECKSUM.sub(b"}", line)) for line in lines))
+            if not REPLACES_OPEN:  # elsewhere one of the two locks is always held
+                other.__exit__()
+                self.__exit__()
             os.replace(place, self.path)
+            self.__exit__()
+            vars(self).update(vars(other), path=self.path)
         except BaseException:
             other.__exit__()
             raise
-        self._file.close()
-        vars(self).update(vars(other), path=self.path)
+        finally:
+            if self._file.closed:
+                self._file = self._opened()
+                self._file.truncate(self.size)  # nothing may follow half a line
         self._name_is_kept()
 
     def replay(self, again: Callable[[dict[str, Any]], object]) -> None:
@@ -172,7 +190,6 @@ class Journal:
                 self._file.close()  # nothing may follow half a line
             raise
         self.size = after
-        self.events += events
 
     def sync(self) -> None:
         """Have all events on the disk, or raise an ``OSError``."""

@@ -146,6 +146,7 @@ class Labelling:
     def _happen(self, event: dict[str, object]) -> None:
         after = self._after(event)
         self.journal.append(event)
+        self.journal.events.append(event)
         self._history = after
 
     def _after(self, event: Mapping[str, Any]) -> tuple[Standing, ...]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from jaxmkl.cli.labelling.journal import Journal
 from jaxmkl.cli.serving.learning import Event, apply
+from jaxmkl.tables import Pipeline, Session
 
 MOST = 2**22  # bytes of a journal after which a snapshot is made
 
@@ -23,42 +24,37 @@ class Events:
     Args:
       path: the journal.
       about: what it belongs to.
-      begin: makes the session before its first event.
-      load: reads the session of a snapshot.
+      pipeline: the pipeline before its first event.
 
     Raises:
       ValueError: the journal is another's, in use or damaged, or its snapshot is not there.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        about: dict[str, Any],
-        begin: Callable[[], Any],
-        load: Callable[[Path], Any],
-    ) -> None:
+    def __init__(self, path: Path, about: dict[str, Any], pipeline: Pipeline) -> None:
         self._journal, self._about = Journal(path, about, "--journal"), about
-        self._tail: int | None = None  # the number of events of the snapshot that is being made
+        # what the journal is about once the present snapshot is made, and its size before that
+        self._begun: tuple[dict[str, Any], int] | None = None
         self._missed = 0  # bytes of the journal when a snapshot could not be written
         try:
             first = self._journal.first
             self.number = int(first.get("snapshot", 0))  #: of events
             self.next_id = int(first.get("next", 0))  #: the next id that the server gives
-            self.session = load(self._snapshot(self.number)) if self.number else begin()
+            begun = Session.load(self._snapshot(self.number)) if self.number else Session(pipeline)
+            self.session = begun  #: after all events that were replayed
             self.most = self.session.most_waiting  #: rows without a label
-            self.unlabelled = dict.fromkeys(self.session.unlabelled)  #: their ids, oldest first
+            #: the prediction and interval of each by its id, the oldest first; None: not known
+            self.unlabelled: dict[Any, Any] = dict.fromkeys(self.session.unlabelled)
             self._sweep()
         except BaseException:
             self._journal.__exit__()
             raise
 
-    def replay(self, seen: Callable[[Event, Any], object]) -> None:
-        """Apply the events of the journal; ``seen`` is called with each and its result."""
+    def replay(self, seen: Callable[[Event, Any, list], object]) -> None:
+        """Apply the events of the journal; ``seen`` is called as :meth:`settle` says."""
 
         def again(event: Event) -> None:
             result = apply(self.session, event)
-            self.settle(event, result)
-            seen(event, result)
+            seen(event, result, self.settle(event, result))
 
         self._journal.replay(again)
         self.number += len(self._journal.events)
@@ -66,57 +62,57 @@ class Events:
 
     def append(self, *events: Event) -> None:
         """Write events, or raise an ``OSError``; nothing happened then."""
-        if not events:
-            return
-        self._journal.append(*events, sync=False)
-        self.number += len(events)
-        if self._tail is None:
-            self._journal.events.clear()
+        if events:
+            self._journal.append(*events, sync=False)
+            self.number += len(events)
 
     def sync(self) -> None:
         """Have all events on the disk, or raise an ``OSError``; nobody knows then which are."""
         self._journal.sync()
 
-    def settle(self, event: Event, result: Any) -> None:
-        """Note which rows the session has without labels after an event, by its own rule."""
-        if "ids" in event:
-            answers = zip(event["ids"], result, strict=True)
-            fresh = [own for own, asked in answers if not isinstance(asked, Exception)]
-            self.unlabelled.update(dict.fromkeys(fresh))
-            given = [own for own in event["ids"] if isinstance(own, int)]
-            self.next_id = max([self.next_id, *(own + 1 for own in given)])
-        for own in [own for own, _ in event.get("labels", ())] or [event.get("forget")]:
-            self.unlabelled.pop(own, None)
+    def settle(self, event: Event, result: Any) -> list[Any]:
+        """Note which rows the session has without labels after an event, by its own rule.
+
+        Returns:
+          For each label of the event, what :attr:`unlabelled` had of its row.
+        """
+        for own, asked in zip(event["ids"], result, strict=True) if "ids" in event else ():
+            if not isinstance(asked, Exception):
+                self.unlabelled.pop(own, None)  # the latest is last
+                self.unlabelled[own] = asked.prediction, asked.interval
+            if isinstance(own, int):
+                self.next_id = max(self.next_id, own + 1)
+        of_labels = [self.unlabelled.pop(own, None) for own, _ in event.get("labels", ())]
+        self.unlabelled.pop(event.get("forget"), None)
         self.most = event.get("waiting", self.most)
         while len(self.unlabelled) > self.most:
             del self.unlabelled[next(iter(self.unlabelled))]
+        return of_labels
 
     # snapshots
 
     @property
     def is_long(self) -> bool:
         """True if it is time for a snapshot."""
-        return self._tail is None and self._journal.size > self._missed + MOST
+        return self._begun is None and self._journal.size > self._missed + MOST
 
     def snapshot(self) -> Path:
         """Begin a snapshot of the session after all events so far; return its place."""
-        self._tail, self._next = self.number, self.next_id
-        self._journal.events.clear()  # from now on they are kept
+        about = {**self._about, "snapshot": self.number, "next": self.next_id}
+        self._begun = about, self._journal.size
         return self._snapshot(self.number)
 
     def rotate(self) -> None:
         """Keep only the events after the snapshot, which is on the disk."""
-        assert self._tail is not None
-        if self._tail:
-            self._journal.replace({**self._about, "snapshot": self._tail, "next": self._next})
-        self._tail, self._missed = None, 0
-        self._journal.events.clear()
+        assert self._begun is not None
+        if self._begun[0]["snapshot"]:
+            self._journal.replace(*self._begun)
+        self._begun, self._missed = None, 0
         self._sweep()
 
     def give_up(self) -> None:
         """Go on without the snapshot, which could not be written, until it is time again."""
-        self._tail, self._missed = None, self._journal.size
-        self._journal.events.clear()
+        self._begun, self._missed = None, self._journal.size
 
     def _snapshot(self, number: int) -> Path:
         path = self._journal.path

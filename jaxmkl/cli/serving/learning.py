@@ -43,9 +43,9 @@ def apply(session: Any, event: Event) -> Any:
     try:
         match event:
             case {"ids": ids, "rows": rows}:
-                return _asked(session, ids, rows)
+                return _each(session.ask, rows, ids)
             case {"labels": pairs}:
-                return _learned(session, pairs)
+                return _each(session.learn_many, pairs)
             case {"row": row, "label": label}:
                 return session.learn_row(row, label)
             case {"forget": own}:
@@ -58,26 +58,14 @@ def apply(session: Any, event: Event) -> Any:
     raise ValueError(f"{', '.join(map(repr, event))} is not an event")
 
 
-def _asked(session: Any, ids: Sequence, rows: Sequence) -> list[Any]:
-    """The answer to each row, or its refusal, which keeps no other one from its answer."""
+def _each(call: Callable, *given: Sequence) -> list[Any]:
+    """The result for each of several, or its refusal, which keeps no other one from its own."""
     try:
-        return session.ask(rows, ids)
+        return call(*given)
     except REFUSALS as error:
-        if len(rows) == 1:
+        if len(given[0]) == 1:
             return [error]
-    return [_asked(session, [own], [row])[0] for own, row in zip(ids, rows, strict=True)]
-
-
-def _learned(session: Any, pairs: Sequence) -> list[Any]:
-    """None for each label, or its refusal, which keeps no other one from being learned."""
-    try:
-        session.learn_many(pairs)
-    except REFUSALS as error:
-        if len(pairs) == 1:
-            return [error]
-    else:
-        return [None] * len(pairs)
-    return [_learned(session, [pair])[0] for pair in pairs]
+    return [_each(call, *([part] for part in one))[0] for one in zip(*given, strict=True)]
 
 
 def _expected(session: Any, event: Event, answers: Sequence[Any]) -> bool:
@@ -96,11 +84,10 @@ class Learning:
 
     Args:
       session: a session, which nothing else may touch from now on.
-      seen: is called in this thread with each event and its result.
     """
 
-    def __init__(self, session: Any, seen: Callable[[Event, Any], object]) -> None:
-        self._session, self._seen = session, seen
+    def __init__(self, session: Any) -> None:
+        self._session = session
         self._thread = ThreadPoolExecutor(1, "learning")
         self._room = threading.BoundedSemaphore(WAITING)
         self.finished = session.pipeline  #: the pipeline of the latest finished state
@@ -114,7 +101,12 @@ class Learning:
         Args:
           events: the events.
           given: the answers to the rows of each event that somebody else gave; none for none.
+
+        Raises:
+          BaseException: an event before could not be applied.
         """
+        if self._failure is not None:
+            raise self._failure
         self._room.acquire()
         applied = self._thread.submit(self.here, events, given)
         applied.add_done_callback(lambda _: self._room.release())
@@ -151,7 +143,6 @@ class Learning:
                 result = answers
                 if not (answers and _expected(self._session, event, answers)):
                     result = apply(self._session, event)
-                self._seen(event, result)
                 results.append(result)
             pipeline = self._session.pipeline
             jax.block_until_ready(pipeline.state)  # a renewal may still run

@@ -2,18 +2,21 @@
 
 import collections
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from jaxmkl._renewals import renewals_of
 from jaxmkl.cli.serving.learning import Event
+from jaxmkl.tables import Pipeline
 
 DISCOUNT = 0.99  # of the error now, by label
 TIMES = 4096  # latest answers whose times are kept
 QUANTILES = 0.5, 0.9, 0.99
 HELP = {
     "rows": "rows answered",
-    "labels": "labels learned",
+    "labels": "labels accepted",
     "waiting": "rows without a label",
     "dropped": "rows forgotten because too many had no label",
     "refused": "requests refused, by reason",
@@ -29,43 +32,36 @@ HELP = {
 
 
 class Metrics:
-    """Counts since the start of the process; the learning thread judges, the server counts.
+    """Counts since the start of the process.
 
     Args:
       has_classes: whether labels are classes.
-      most: how many rows may have no label.
     """
 
-    def __init__(self, has_classes: bool, most: int) -> None:
+    def __init__(self, has_classes: bool) -> None:
         self.rows = self.labels = self.judged = self.inside = self.bounded = 0
         self.refused = collections.Counter[str]()
         self.seconds = collections.deque[float](maxlen=TIMES)
-        self._has_classes, self._most = has_classes, most
-        self._said = dict[Any, tuple[Any, Any]]()  # answers to rows without labels
+        self._has_classes = has_classes
         self._errors = dict.fromkeys(("learner", "mean or majority", "last label"), 0.0)
         self._now = self._weight = 0.0
         self._counts = collections.Counter[Any]()
         self._total, self._last = 0.0, None
 
-    def see(self, event: Event, result: Any) -> None:
-        """Note an event that was applied, and its result."""
+    def see(self, event: Event, result: Any, of_labels: Sequence[Any] = ()) -> None:
+        """Note an event, its result, and the predictions and intervals of its labels' rows."""
         if "ids" in event:
-            for own, asked in zip(event["ids"], result, strict=True):
-                if not isinstance(asked, Exception):
-                    self.rows += 1
-                    self._said[own] = asked.prediction, asked.interval
+            self.rows += sum(not isinstance(asked, Exception) for asked in result)
         elif "labels" in event:
-            for (own, label), refusal in zip(event["labels"], result, strict=True):
-                self._learned(self._said.pop(own, None), label, refusal)
+            refusals = result or [None] * len(of_labels)  # a label that is accepted has none
+            for (_, label), said, refusal in zip(
+                event["labels"], of_labels, refusals, strict=True
+            ):
+                self._learned(label, said, refusal)
         elif "row" in event:
-            self._learned(None, event["label"], result)
-        else:
-            self._said.pop(event.get("forget"), None)
-            self._most = event.get("waiting", self._most)
-        while len(self._said) > self._most:
-            del self._said[next(iter(self._said))]
+            self._learned(event["label"], None, result)
 
-    def _learned(self, said: tuple[Any, Any] | None, label: Any, refusal: Any) -> None:
+    def _learned(self, label: Any, said: tuple[Any, Any] | None, refusal: Any) -> None:
         if not isinstance(refusal, Exception):
             self.labels += 1
             if said is not None:
@@ -107,6 +103,17 @@ class Metrics:
             "seconds": {str(q): float(np.quantile(times, q)) for q in QUANTILES},
             **more,
         }
+
+
+def renewed(pipeline: Pipeline) -> dict[str, float]:
+    """The number of renewals of a pipeline since its learner's first round."""
+    renewals, number, at = renewals_of(pipeline.learner), 0, 0
+    if renewals is None:
+        return {}
+    end = int(pipeline.state.round)
+    while (at := renewals.after(at)) <= end:
+        number += 1
+    return {"renewals": number}
 
 
 def _share(part: float, whole: float) -> float:

@@ -1,5 +1,6 @@
 """Lines of JSON become requests; what is wrong with a line is said in a sentence."""
 
+import contextlib
 import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -15,30 +16,39 @@ FORMS = '{"row": {...}}, {"id": ..., "label": ...}, {"id": ..., "forget": true} 
 class Request(NamedTuple):
     """A request: to predict rows, to learn a label or a labelled row, to forget a row."""
 
-    kind: str  #: "ask", "learn", "forget", "learn_row" or "metrics"
+    kind: str  #: "ask", "learn", "forget", "learn_row", "metrics"; "line" is none of these
     rows: tuple[dict[str, Any], ...] = ()
     ids: tuple[str | int, ...] = ()  #: of the rows, or of the label; none are given: the server's
     label: object = None
     is_list: bool = False  #: whether the answer is a list
+    refusal: str = ""  #: why it is refused; empty if it is not
 
 
 def read(line: bytes) -> Request:
     """Read a line.
 
-    Raises:
-      Refused: it is not a request.
-
     >>> read(b'{"row": {"height": 2.5}}').rows
     ({'height': 2.5},)
     >>> read(b'{"id": 3, "label": "tree"}')[:4:3], read(b'{"id": 3, "label": "tree"}').ids
     (('learn', 'tree'), (3,))
+    >>> read(b'{"id": 3, "label": []}').refusal
+    'a label must be text, a number or a boolean; got []'
     """
+    given: Any = None
+    with contextlib.suppress(ValueError, RecursionError):
+        given = json.loads(line) if len(line) <= LONGEST else None
+    try:
+        return _request(given, line)
+    except Refused as error:
+        ids: tuple = ()
+        with contextlib.suppress(Refused, TypeError):
+            ids = _ids(given)
+        return Request("line", ids=ids, refusal=str(error))
+
+
+def _request(given: Any, line: bytes) -> Request:
     if len(line) > LONGEST:
         raise Refused(f"a line has at most {LONGEST:,} bytes")
-    try:
-        given = json.loads(line)
-    except (ValueError, RecursionError):
-        given = None
     match given:
         case list():
             return Request("ask", _rows(given), is_list=True)
@@ -59,15 +69,6 @@ def read(line: bytes) -> Request:
             return Request("metrics")
     shown = line[:SHOWN].decode(errors="replace").strip()
     raise Refused(f"expected {FORMS}; got {shown!r}")
-
-
-def id_in(line: bytes) -> object:
-    """The id in a line that was refused; None without one."""
-    try:
-        given: Any = json.loads(line) if len(line) <= LONGEST else None
-        return _id(given["id"])
-    except (ValueError, RecursionError, TypeError, KeyError):
-        return None
 
 
 def _rows(rows: list[Any]) -> tuple[dict[str, Any], ...]:

@@ -10,9 +10,9 @@ about the file any more, and the server ends.
 
 import collections
 import contextlib
+import itertools
 import json
 import queue
-import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -23,10 +23,10 @@ from typing import Any, NamedTuple
 from jaxmkl.cli import show
 from jaxmkl.cli.serving.events import Events
 from jaxmkl.cli.serving.learning import Event, Learning, apply
-from jaxmkl.cli.serving.metrics import Metrics
-from jaxmkl.cli.serving.requests import Request, id_in, read
+from jaxmkl.cli.serving.metrics import Metrics, renewed
+from jaxmkl.cli.serving.requests import Request, read
 from jaxmkl.evaluate import plain
-from jaxmkl.tables import Refused
+from jaxmkl.tables import Refused, Session
 
 GROUP = 1000  # lines that are answered together, at most, where several clients send some
 SLOW = 0.005  # seconds for which answers wait for labels before them
@@ -48,31 +48,20 @@ class Server:
     Args:
       events: the session and its journal, which is replayed.
       metrics: the counts and errors.
-      another: makes a session that begins where a pipeline ends, to be thrown away.
-      figures: further figures of a pipeline.
       most: the rows that may have no label; beyond, the oldest one is forgotten. None: as before.
     """
 
-    def __init__(
-        self,
-        events: Events,
-        metrics: Metrics,
-        another: Callable[[Any], Any],
-        figures: Callable[[Any], dict[str, float]] = lambda _: {},
-        most: int | None = None,
-    ) -> None:
+    def __init__(self, events: Events, metrics: Metrics, most: int | None = None) -> None:
         events.replay(metrics.see)
         self._events, self._metrics = events, metrics
-        self._another, self._more = another, figures
-        self._learning = Learning(events.session, metrics.see)
+        self._learning = Learning(events.session)
+        self._saving: Future | None = None
+        self._disk = ThreadPoolExecutor(1, "disk")
         bounds = [] if most in (None, events.most) else [{"waiting": most}]
         events.append(*bounds)
         events.sync()
-        self._applied: Future = self._learning.put(bounds)
-        for event in bounds:
-            events.settle(event, None)
-        self._saving: Future | None = None
-        self._disk = ThreadPoolExecutor(1, "disk")
+        self._applied: Future = self._learning.put([])
+        self._results(bounds)
         self._jobs = queue.SimpleQueue[Job | None]()
         self.failure: BaseException | None = None  #: the error that ended the thread
         self._thread = threading.Thread(target=self._run, name="server", daemon=True)
@@ -142,10 +131,24 @@ class Server:
             yield jobs
 
     def _answered(self, jobs: Sequence[Job]) -> None:
-        group = _Group(self._events, self._learning.label)
-        read_as = [(job, [_read(line) for line in job.lines]) for job in jobs]
-        read_as.sort(key=lambda one: not all(map(_is_ask, one[1])))
-        taken = [(job, [group.take(request) for request in those]) for job, those in read_as]
+        read_as = [(job, [read(line) for line in job.lines]) for job in jobs]
+        read_as.sort(key=lambda one: any(request.kind != "ask" for request in one[1]))
+        requests = [request for _, those in read_as for request in those]
+        answers = list[Any]()
+        while len(answers) < len(requests):
+            answers += self._of_group(requests[len(answers) :])
+        rest = iter(answers)
+        for job, those in read_as:
+            took = time.monotonic() - job.came
+            self._metrics.seconds.extend([took] * len(those))
+            job.answers.set_result([*itertools.islice(rest, len(those))])
+
+    def _of_group(self, requests: Sequence[Request]) -> list[Any]:
+        """The answers to the first requests, to all that do not depend on others' results."""
+        group, taken = _Group(self._events, self._learning.label), list[_Taken]()
+        with contextlib.suppress(_Unsettled):
+            for request in requests:
+                taken.append(group.take(request))
         try:
             self._events.append(*group.events)
         except OSError as error:
@@ -157,11 +160,7 @@ class Server:
             results = self._results(group.events)
             if synced is not None:
                 synced.result()
-        for job, those in taken:
-            answers = [self._said(one, results) for one in those]
-            took = time.monotonic() - job.came
-            self._metrics.seconds.extend([took] * len(answers))
-            job.answers.set_result(answers)
+        return [self._said(one, results) for one in taken]
 
     def _results(self, events: Sequence[Event]) -> list[Any]:
         """The results of events that are in the journal; labels after the last row have none."""
@@ -170,9 +169,9 @@ class Server:
         results = self._awaited(events[:number]) if number else []
         if later := events[number:]:
             self._applied = self._learning.put(later)
-        results = [*results, *[None] * len(later)]
+            results = [*results, *[None] * len(later)]
         for event, result in zip(events, results, strict=True):
-            self._events.settle(event, result)
+            self._metrics.see(event, result, self._events.settle(event, result))
         return results
 
     def _awaited(self, events: Sequence[Event]) -> list[Any]:
@@ -194,23 +193,22 @@ class Server:
 
     def _viewed(self, events: Sequence[Event]) -> list[Any]:
         """The answers to events whose turn has not come, by a session that is thrown away."""
-        view = self._another(self._learning.finished)
-        return [_viewed(view, event) for event in events]
+        return [_viewed(Session(self._learning.finished), event) for event in events]
 
-    def _said(self, one: "_Taken | _Refusal", results: Sequence[Any]) -> Any:
+    def _said(self, one: "_Taken", results: Sequence[Any]) -> Any:
         """The answer to a request."""
-        if isinstance(one, _Refusal):
-            self._metrics.refused[one.reason] += 1
-            return {"error": str(one), **({} if one.own is None else {"id": one.own})}
         request, event, first = one
+        of_ids = [{"id": own} for own in request.ids]
+        if request.refusal:
+            own = {} if request.is_list or not of_ids else of_ids[0]
+            return self._refused(request.kind, request.refusal) | own
         if request.kind == "metrics":
             return self.figures()
-        of_ids = [{"id": own} for own in request.ids]
         if request.kind == "ask":
             found = results[event][first : first + len(request.rows)]
             said = [
                 self._refused("row", asked) | own if isinstance(asked, Exception)
-                else own | _answer(asked) for own, asked in zip(of_ids, found, strict=True)
+                else _answer(asked) for own, asked in zip(of_ids, found, strict=True)
             ]  # fmt: skip
             return said if request.is_list else said[0]
         own, result = [*of_ids, {}][0], results[event]
@@ -219,7 +217,7 @@ class Server:
             return self._refused(request.kind, result) | own
         return own | ({"forgotten": True} if request.kind == "forget" else {"learned": True})
 
-    def _refused(self, reason: str, error: Exception) -> Answer:
+    def _refused(self, reason: str, error: Exception | str) -> Answer:
         self._metrics.refused["journal" if isinstance(error, OSError) else reason] += 1
         return {"error": str(error)}
 
@@ -233,7 +231,7 @@ class Server:
             "dropped": self._learning.dropped,
             "behind": 0.0 if begun is None else time.monotonic() - begun,
         }
-        return self._metrics.figures(**more, **self._more(self._learning.finished))
+        return self._metrics.figures(**more, **renewed(self._learning.finished))
 
     def _rotate(self, wait: bool = False) -> None:
         """Begin a snapshot if it is time for one, or end the one that is on the disk by now."""
@@ -265,11 +263,7 @@ def spelled(answers: Sequence[Any]) -> bytes:
 
 
 def _answer(asked: Any) -> Answer:
-    said = {"prediction": asked.prediction, "wanted": asked.wanted}
-    for name in ("probabilities", "interval"):
-        if (value := getattr(asked, name)) is not None:
-            said[name] = value
-    return said
+    return {name: value for name, value in asked._asdict().items() if value is not None}
 
 
 def _viewed(view: Any, event: Event) -> Any:
@@ -277,20 +271,9 @@ def _viewed(view: Any, event: Event) -> Any:
     if "ids" in event:
         return apply(view, event)
     if "row" in event:
-        (asked,) = apply(view, {"ids": [secrets.token_hex(8)], "rows": [event["row"]]})
+        (asked,) = apply(view, {"ids": [0], "rows": [event["row"]]})
         return asked if isinstance(asked, Exception) else None
     return None
-
-
-class _Refusal(NamedTuple):
-    """A line that became no event."""
-
-    text: str
-    reason: str
-    own: object
-
-    def __str__(self) -> str:
-        return self.text
 
 
 class _Taken(NamedTuple):
@@ -301,44 +284,31 @@ class _Taken(NamedTuple):
     first: int
 
 
-def _read(line: bytes) -> "Request | _Refusal":
-    """The request of a line."""
-    try:
-        return read(line)
-    except ValueError as error:
-        return _Refusal(str(error), "line", id_in(line))
-
-
-def _is_ask(request: "Request | _Refusal") -> bool:
-    return isinstance(request, Request) and request.kind == "ask"
+class _Unsettled(Exception):
+    """A request depends on which rows the events before it make the session forget."""
 
 
 class _Group:
-    """The events of some lines; nothing has happened yet."""
+    """The events of some requests; nothing has happened yet."""
 
     def __init__(self, events: Events, label_of: Callable) -> None:
         self.events = list[Event]()
-        self._before, self._label_of, self._most = events.unlabelled, label_of, events.most
-        self._next = events.next_id
+        self._before, self._label_of, self._next = events.unlabelled, label_of, events.next_id
         self._changed = dict[Any, bool]()  # whether rows are without labels, if not as before
-        self._number = len(events.unlabelled)
-        self._oldest = (own for own in events.unlabelled if own not in self._changed)
+        self._room = events.most - len(self._before)  # for rows, before any is forgotten
 
-    def take(self, request: "Request | _Refusal") -> "_Taken | _Refusal":
-        """Add the event of a request."""
-        if isinstance(request, _Refusal):
-            return request
+    def take(self, request: Request) -> _Taken:
+        """Add the event of a request, or raise :class:`_Unsettled`."""
         try:
             return self._added(request)
         except ValueError as error:
-            own = request.ids[0] if request.ids and not request.is_list else None
-            return _Refusal(str(error), request.kind, own)
+            return _Taken(request._replace(refusal=str(error)), 0, 0)
 
     def _added(self, request: Request) -> _Taken:
         match request.kind:
             case "ask":
                 return self._asked(request)
-            case "metrics":
+            case "metrics" | "line":
                 return _Taken(request, 0, 0)
             case "learn_row":
                 event = {"row": request.rows[0], "label": self._label_of(request.label)}
@@ -348,7 +318,6 @@ class _Group:
                     raise Refused(f"no row with the id {own!r} waits for a label")
                 label = self._label_of(request.label) if kind == "learn" else None
                 self._changed[own] = False
-                self._number -= 1
                 if kind == "learn":
                     return _Taken(request, *self._merged(labels=[(own, label)]))
                 event = {"forget": own}
@@ -360,15 +329,10 @@ class _Group:
         twice = [own for own, n in collections.Counter(ids).items() if n > 1 or self._waits(own)]
         if twice:
             raise Refused(f"a row with the id {twice[0]!r} waits for its label already")
-        for own in ids:
-            self._changed.pop(own, None)  # the latest is last
-            self._changed[own] = True
+        self._changed.update(dict.fromkeys(ids, True))
         self._next = max([self._next, *(own + 1 for own in ids if isinstance(own, int))])
-        self._number += len(ids)
-        places = self._merged(ids=ids, rows=request.rows)
-        if self._number > self._most:
-            self._drop()
-        return _Taken(request._replace(ids=tuple(ids)), *places)
+        self._room -= len(ids)
+        return _Taken(request._replace(ids=tuple(ids)), *self._merged(ids=ids, rows=request.rows))
 
     def _merged(self, **parts: Sequence) -> tuple[int, int]:
         """Add to the last event, or as one more; return its place and that in its parts."""
@@ -382,13 +346,7 @@ class _Group:
         return len(self.events) - 1, first
 
     def _waits(self, own: Any) -> bool:
-        return self._changed.get(own, own in self._before)
-
-    def _drop(self) -> None:
-        """Take no labels of the oldest rows, which the session will drop."""
-        while self._number > self._most:
-            own = next(self._oldest, None)
-            if own is None:  # all are of this group
-                own = next(own for own, waits in self._changed.items() if waits)
-            self._changed[own] = False
-            self._number -= 1
+        waits = self._changed.get(own, own in self._before)
+        if waits and self._room < 0:
+            raise _Unsettled
+        return waits
