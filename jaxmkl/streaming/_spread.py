@@ -29,7 +29,7 @@ class Room(NamedTuple):
     """True if it is a CPU's cache, from which rarely used data may be evicted."""
 
 
-CACHE = Room(4 * 2**20, True)
+CACHE = Room(8 * 2**20, True)
 
 
 def room_in(memory: int) -> Room:

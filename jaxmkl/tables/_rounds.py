@@ -47,7 +47,9 @@ def asked(
         each.append(jax.tree.map(lambda leaf, n=number: np.asarray(leaf)[:n], made))
         state = state if apart is None else apart.renewed(state, int(state.round))
         first += number
-    said, contexts = jax.tree.map(lambda *leaves: np.concatenate(leaves), *each)
+    said, contexts = each[0]
+    if len(each) > 1:
+        said, contexts = jax.tree.map(lambda *leaves: np.concatenate(leaves), *each)
     each_one = zip(_examples(X, contexts), said.query.tolist(), strict=True)
     return said, [one if waits else None for one, waits in each_one], state
 
