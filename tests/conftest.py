@@ -14,8 +14,10 @@ import jax
 import numpy as np
 import pytest
 
+from jaxmkl._programs import num_maps
+
 ROOT = Path(__file__).parent.parent
-FOLDERS: list[str] = []  # that of the module before
+KEPT: list[bool] = []  # how the programs that are kept were compiled
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
@@ -86,23 +88,23 @@ def data_dir() -> Path:
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled_programs(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Compile as the module wants it, and let go of what was compiled.
+    """Compile as the module wants it, and let go of what was compiled otherwise.
 
     Where tests are of many small programs (``SMALL_PROGRAMS = True`` in the module), most of the
     time goes into machine code; there it is made without the compiler's last optimisations, what
-    XLA does to the programs before is done. Each program maps memory of its own, of which a
-    process may have so many pieces only. Modules of the command run the same few programs, and
-    leave them to the next of these modules.
+    XLA does to the programs before is done. Modules that follow one another share what they
+    compile, as long as they want it alike; those that count programs, or change what is traced,
+    have ``OWN_PROGRAMS = True``. Each program maps memory of its own, of which a process may have
+    so many pieces only.
     """
-    small = getattr(request.module, "SMALL_PROGRAMS", False)
-    before, FOLDERS[:] = FOLDERS[:], [request.path.parent.name]
-    if before == ["cli"] != FOLDERS:
+    wanted = [getattr(request.module, "SMALL_PROGRAMS", False)]
+    own = getattr(request.module, "OWN_PROGRAMS", False)
+    if own or wanted != KEPT or num_maps() > 20_000:
         jax.clear_caches()
-    jax.config.update("jax_disable_most_optimizations", small)
+    KEPT[:] = [] if own else wanted
+    jax.config.update("jax_disable_most_optimizations", *wanted)
     yield
     jax.config.update("jax_disable_most_optimizations", False)
-    if FOLDERS != ["cli"]:
-        jax.clear_caches()
 
 
 @pytest.fixture(autouse=True)

@@ -25,10 +25,11 @@ from jaxmkl import _devices, abilities, design, wrappers
 from jaxmkl._renewals import renewals_of
 from jaxmkl.models import renewals
 from jaxmkl.streaming import _engine, _spread, examples, run_many
+from tests.common.banks import MeanOfMemory
 from tests.common.marks import long, quick
 from tests.common.trees import assert_close, everything
 
-SMALL_PROGRAMS = True
+SMALL_PROGRAMS = OWN_PROGRAMS = True
 D, T = 20, 2000
 
 
@@ -190,13 +191,14 @@ def test_as_many_runs_as_there_is_room_for():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", long(["omkc_dd"], ["omkc_dd", "raker", "spa"]))
+@pytest.mark.parametrize("name", long(["perceptron"], ["perceptron", "omkc_dd", "raker", "spa"]))
 def test_runs_on_an_accelerator_are_those_on_a_cpu(name, monkeypatch):
     """Several rounds a turn of the loop, in groups of runs: the same to rounding."""
     learner = {
         "raker": lambda: jaxmkl.raker(jaxmkl.Gaussian((0.5, 2.0)), num_features=4),
         "spa": lambda: jaxmkl.spa(jaxmkl.Gaussian((0.5, 2.0))),
         "omkc_dd": lambda: jaxmkl.omkc_dd(jaxmkl.Gaussian((0.5, 2.0))),
+        "perceptron": lambda: jaxmkl.perceptron(jaxmkl.Gaussian(0.5)),
     }[name]()
     X = jax.random.normal(jax.random.key(0), (50, 3))
     keys = jax.random.split(jax.random.key(1), 30)
@@ -213,13 +215,8 @@ def test_runs_on_an_accelerator_are_those_on_a_cpu(name, monkeypatch):
 
 @pytest.mark.slow
 def test_renewals_of_many_runs_on_an_accelerator_are_apart(monkeypatch):
-    """A learned metric is renewed in rounds 16 and 32, between segments of rounds."""
-    inside = jaxmkl.models.FeatureModels(
-        jaxmkl.Gaussian(1.0),
-        jaxmkl.updates.RLS(0.1, period=8),
-        jaxmkl.features.FourierFeatures(3),
-    )
-    learner = jaxmkl.MKL(jaxmkl.models.MetricModels(inside, sample=30, first=16), loss="squared")
+    """A bank is renewed in rounds 16 and 32, between segments of rounds."""
+    learner = jaxmkl.MKL(MeanOfMemory(16))
     X = jax.random.normal(jax.random.key(0), (60, 3))
     given = learner, jax.random.split(jax.random.key(1), 5), X, X[:, 1]
     alone = jaxmkl.run_many(*given)
