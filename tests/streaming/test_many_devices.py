@@ -19,7 +19,7 @@ from tests.common.trees import assert_close, everything
 assert jax.device_count() == 8
 mesh = jax.make_mesh((4, 2), ("a", "b"))  # of Explicit axes, by default
 kernels = jaxmkl.Gaussian((0.5, 2.0))
-raker, growing = jaxmkl.raker(kernels, num_features=4), jaxmkl.omkc_dd(kernels)
+raker, growing = jaxmkl.raker(kernels, num_features=4), jaxmkl.perceptron(jaxmkl.Gaussian(0.5))
 draws, keys = np.random.default_rng(0), jax.random.split(jax.random.key(1), 30)
 compiled = []
 
