@@ -469,7 +469,7 @@ def test_no_name_steers_a_terminal(tmp_path, monkeypatch, capsys):
     (tmp_path / table).write_text(f"a{ESCAPE},b,kind\n{rows}", "utf-8")
     report = ["--report", "page.html", "--json", "run.json", "--predictions", "said.csv"]
     lines = [
-        ["run", table, "--learner", "raker", "--set", "num_features=4", "--save", pipeline],
+        ["run", table, *SMALL, "--save", pipeline],
         ["info", pipeline],
         ["predict", pipeline, "said.csv"],
         ["run", table, "--from", pipeline, "--learner", "raker"],
