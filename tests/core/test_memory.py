@@ -147,9 +147,7 @@ def test_renewals_between_segments_are_those_of_a_trace(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", long(["by itself"], ["by itself", "scaled, with lags", "late"])
-)
+@pytest.mark.parametrize("name", long(["by itself"], ["by itself", "scaled, with lags", "late"]))
 def test_rounds_one_by_one_are_renewed_apart_too(name, caplog):
     """A ``step`` compiles its rounds without renewals, and ``update`` and ``skip`` renew, too."""
     X, y = stream()
