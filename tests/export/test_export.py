@@ -132,8 +132,7 @@ LEARNED = {"banks": ("full", "trees", "linear")} | SMALL
     [
         pytest.param("iris", FIXED, marks=pytest.mark.endless, id="fixed"),
         pytest.param("moons", LEARNED, marks=pytest.mark.endless, id="learned"),
-        pytest.param("diabetes", {}, marks=pytest.mark.endless, id="default"),
-        pytest.param("diabetes", {"banks": ("diagonal", "trees")} | SMALL, id="metric and trees"),
+        pytest.param("diabetes", {}, id="default"),
     ],
 )
 def test_expert_mkl_predicts_the_same(name, settings, tmp_path):
