@@ -14,10 +14,8 @@ import jax
 import numpy as np
 import pytest
 
-from jaxmkl._programs import num_maps
-
 ROOT = Path(__file__).parent.parent
-KEPT: list[bool] = []  # how the programs that are kept were compiled
+FOLDERS: list[str] = []  # that of the module before
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
@@ -88,23 +86,23 @@ def data_dir() -> Path:
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled_programs(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Compile as the module wants it, and let go of what was compiled otherwise.
+    """Compile as the module wants it, and let go of what was compiled.
 
     Where tests are of many small programs (``SMALL_PROGRAMS = True`` in the module), most of the
     time goes into machine code; there it is made without the compiler's last optimisations, what
-    XLA does to the programs before is done. Modules that follow one another share what they
-    compile, as long as they want it alike; those that count programs, or change what is traced,
-    have ``OWN_PROGRAMS = True``. Each program maps memory of its own, of which a process may have
-    so many pieces only.
+    XLA does to the programs before is done. Each program maps memory of its own, of which a
+    process may have so many pieces only. Modules of the command run the same few programs, and
+    leave them to the next of these modules.
     """
-    wanted = [getattr(request.module, "SMALL_PROGRAMS", False)]
-    own = getattr(request.module, "OWN_PROGRAMS", False)
-    if own or wanted != KEPT or num_maps() > 20_000:
+    small = getattr(request.module, "SMALL_PROGRAMS", False)
+    before, FOLDERS[:] = FOLDERS[:], [request.path.parent.name]
+    if before == ["cli"] != FOLDERS:
         jax.clear_caches()
-    KEPT[:] = [] if own else wanted
-    jax.config.update("jax_disable_most_optimizations", *wanted)
+    jax.config.update("jax_disable_most_optimizations", small)
     yield
     jax.config.update("jax_disable_most_optimizations", False)
+    if FOLDERS != ["cli"]:
+        jax.clear_caches()
 
 
 @pytest.fixture(autouse=True)

@@ -29,7 +29,7 @@ from tests.common.banks import MeanOfMemory
 from tests.common.marks import long, quick
 from tests.common.trees import assert_close, everything
 
-SMALL_PROGRAMS = OWN_PROGRAMS = True
+SMALL_PROGRAMS = True
 D, T = 20, 2000
 
 

@@ -18,7 +18,7 @@ import jaxmkl
 from jaxmkl.cli import main
 from jaxmkl.tables import Columns, open_table
 
-SMALL_PROGRAMS = OWN_PROGRAMS = True
+SMALL_PROGRAMS = True
 
 
 @pytest.fixture

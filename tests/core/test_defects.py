@@ -13,7 +13,7 @@ import jaxmkl
 from jaxmkl import pytree, wrappers
 from tests.common.trees import assert_close, assert_equal
 
-SMALL_PROGRAMS = OWN_PROGRAMS = True
+SMALL_PROGRAMS = True
 NUM_EXAMPLES, NUM_INPUTS = 9, 2
 KERNELS = jaxmkl.Gaussian((0.5, 2.0))
 

@@ -14,7 +14,7 @@ from jaxmkl import pytree, wrappers
 from tests.common.marks import long
 from tests.common.trees import assert_close
 
-SMALL_PROGRAMS = OWN_PROGRAMS = True
+SMALL_PROGRAMS = True
 D = 3
 DRAWS = np.random.default_rng(0)
 X = DRAWS.normal(size=(150, D)).astype(np.float32)

@@ -11,7 +11,7 @@ import jaxmkl
 from jaxmkl import optimizers
 from tests.common.selection_streams import begin, stream, trajectory, widths
 
-SMALL_PROGRAMS = OWN_PROGRAMS = True
+SMALL_PROGRAMS = True
 
 NUM_INPUTS = 3
 

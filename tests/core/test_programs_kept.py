@@ -15,7 +15,7 @@ import jaxmkl
 from jaxmkl import _programs
 from jaxmkl._programs import Kept, keep_programs, num_maps
 
-SMALL_PROGRAMS = OWN_PROGRAMS = True
+SMALL_PROGRAMS = True
 
 
 @pytest.fixture(autouse=True)

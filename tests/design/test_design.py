@@ -24,7 +24,7 @@ from jaxmkl.design.rrss import iterate as iterate_rrss
 from tests.common.marks import long
 from tests.oracles import design as oracle
 
-SMALL_PROGRAMS = FEW_ROWS = OWN_PROGRAMS = True
+SMALL_PROGRAMS = FEW_ROWS = True
 
 pytestmark = pytest.mark.usefixtures("x64")
 

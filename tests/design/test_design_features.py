@@ -21,7 +21,7 @@ from jaxmkl.design.rrss import lengths_of
 from tests.common.marks import long
 from tests.oracles import design as oracle
 
-SMALL_PROGRAMS = OWN_PROGRAMS = True
+SMALL_PROGRAMS = True
 
 SINGLE, SEVERAL = ("cted", "rrss", "ted"), ("gmkal", "lmkal")
 

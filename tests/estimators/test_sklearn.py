@@ -26,7 +26,7 @@ from jaxmkl.wrappers import RunningMoments, layers, probabilities, scaled, scale
 from tests.common.marks import long
 from tests.common.trees import assert_equal
 
-SMALL_PROGRAMS = OWN_PROGRAMS = True
+SMALL_PROGRAMS = True
 KERNELS = jaxmkl.Gaussian([1.0, 4.0])
 SMALL = {"kernels": KERNELS, "num_features": 8}
 

@@ -26,7 +26,7 @@ from jaxmkl.recipes.settings import SETTINGS
 
 ROOT = Path(__file__).parents[2]
 
-SMALL_PROGRAMS = OWN_PROGRAMS = True
+SMALL_PROGRAMS = True
 
 
 def test_programs_that_are_let_go_take_no_memory(monkeypatch):

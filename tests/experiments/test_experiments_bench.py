@@ -25,7 +25,7 @@ from experiments.bench import (
 )
 from experiments.options import Options
 
-SMALL_PROGRAMS = OWN_PROGRAMS = True
+SMALL_PROGRAMS = True
 
 
 @pytest.mark.endless

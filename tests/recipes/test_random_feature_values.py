@@ -13,7 +13,7 @@ from jaxmkl.updates import OGD, RLS
 from tests.common.marks import long
 from tests.common.trees import scan
 
-SMALL_PROGRAMS = OWN_PROGRAMS = True
+SMALL_PROGRAMS = True
 
 
 # --- the papers' settings ------------------------------------------------------------------------

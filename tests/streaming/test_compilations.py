@@ -10,7 +10,7 @@ import jaxmkl
 from tests.common.marks import long
 from tests.common.trees import stacked
 
-SMALL_PROGRAMS = OWN_PROGRAMS = True
+SMALL_PROGRAMS = True
 T = 1000  # no more than supports that states begin with room for
 KERNELS = jaxmkl.Gaussian([0.5, 2.0])
 OWN = {

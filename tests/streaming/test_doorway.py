@@ -13,7 +13,7 @@ import jaxmkl.sklearn
 from jaxmkl.streaming import _engine, _warnings, examples, many
 from tests.common.trees import begin, stacked
 
-SMALL_PROGRAMS = OWN_PROGRAMS = True
+SMALL_PROGRAMS = True
 T = 50
 LEARNER = jaxmkl.raker(jaxmkl.Gaussian([0.5, 2.0]), num_features=4)
 CLASSIFIER = jaxmkl.raker(jaxmkl.Gaussian([0.5, 2.0]), num_features=4, loss="hinge")

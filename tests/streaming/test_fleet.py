@@ -16,7 +16,7 @@ from jaxmkl import abilities
 from tests.common.marks import long
 from tests.common.trees import assert_close, assert_equal, everything, plain, row_of
 
-SMALL_PROGRAMS = OWN_PROGRAMS = True
+SMALL_PROGRAMS = True
 M, T, BLOCK = 5, 21, 8
 RAGGED = (21, 7, 0, 16, 1)
 KERNELS = jaxmkl.Gaussian([0.5, 2.0])

@@ -26,7 +26,7 @@ from small_stream import (
 from jaxmkl import streaming
 from tests.common.trees import assert_equal, everything, plain, row_of
 
-SMALL_PROGRAMS = OWN_PROGRAMS = True
+SMALL_PROGRAMS = True
 X0, y0 = data()
 
 # --- run_many ------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from tests.common.banks import MeanOfMemory
 from tests.common.marks import long
 from tests.common.trees import assert_close, assert_equal, plain
 
-SMALL_PROGRAMS = OWN_PROGRAMS = True
+SMALL_PROGRAMS = True
 
 
 def fixed():

@@ -35,7 +35,7 @@ from jaxmkl import streaming, wrappers
 from jaxmkl.recipes.random_features import raker
 from tests.common.trees import assert_equal, everything
 
-SMALL_PROGRAMS = OWN_PROGRAMS = True
+SMALL_PROGRAMS = True
 
 
 # --- rows ----------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from jaxmkl import pytree
 from jaxmkl.testing import check_kernel, check_learner
 from jaxmkl.testing._trees import Check
 
-SMALL_PROGRAMS = OWN_PROGRAMS = True
+SMALL_PROGRAMS = True
 
 
 @pytree.dataclass

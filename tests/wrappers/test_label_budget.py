@@ -14,7 +14,7 @@ from jaxmkl.recipes import random_features
 from tests.common.marks import long
 from tests.common.trees import assert_equal, begin, scan
 
-SMALL_PROGRAMS = OWN_PROGRAMS = True
+SMALL_PROGRAMS = True
 
 KERNELS = jaxmkl.Gaussian((0.5, 2.0))
 
