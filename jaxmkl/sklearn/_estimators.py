@@ -75,14 +75,13 @@ class MKLRegressor(RegressorMixin, Online):
 
     >>> from sklearn.datasets import load_diabetes
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> regressor = MKLRegressor("raker", shuffle=True, random_state=0).fit(X[:300], y[:300])
+    >>> regressor = MKLRegressor("expert_mkl", banks="fixed", num_features=20)
+    >>> regressor = regressor.fit(X[:300], y[:300])
     >>> regressor.score(X[300:], y[300:]) > 0.2
     True
 
     Learners that know their variance predict how far labels are from predictions:
 
-    >>> regressor = MKLRegressor("expert_mkl", banks="fixed", num_features=20)
-    >>> regressor = regressor.fit(X[:300], y[:300])
     >>> values, deviations = regressor.predict(X[300:], return_std=True)
     >>> bool(0.5 < np.mean(np.square((y[300:] - values) / deviations)) < 2)
     True

@@ -31,7 +31,7 @@ def stream(rows=1500):
 
 @pytest.mark.slow
 def test_a_leak_is_named_everywhere(tmp_path, capsys):
-    columns, y = stream()
+    columns, y = stream(700)
     found, page = answers(tmp_path, columns | {"copy": y**3 + y, "y": y})
     told = {one["about"]: one for one in found["advice"]}
     assert [*told["leak"]["figures"]["columns"]] == ["copy"]
@@ -39,7 +39,7 @@ def test_a_leak_is_named_everywhere(tmp_path, capsys):
     assert "What next" in page
     assert "(--drop copy)" in page
     # of the same columns with another in its place there is none
-    found, page = answers(tmp_path, columns | {"copy": np.roll(y, 700), "y": y})
+    found, page = answers(tmp_path, columns | {"copy": np.roll(y, 300), "y": y})
     assert "leak" not in {one["about"] for one in found["advice"]}
 
 
@@ -82,11 +82,11 @@ def test_baselines_read_inputs_and_predictions_are_drawn(tmp_path, monkeypatch):
 def test_words_that_matter_are_named(tmp_path):
     rng = np.random.default_rng(0)
     words = np.array(["good", "bad", *(f"word{i}" for i in range(60))])
-    at = rng.integers(0, len(words), (1500, 6))
+    at = rng.integers(0, len(words), (700, 6))
     score = (at == 0).sum(1) - (at == 1).sum(1)
     columns = {
         "text": [" ".join(words[row]) for row in at],
-        "y": score + 0.1 * rng.normal(size=1500),
+        "y": score + 0.1 * rng.normal(size=700),
     }
     given = ["--learner", "expert_mkl", "--set", "banks=linear", "--as", "text=text"]
     found, page = answers(tmp_path, columns, *given)

@@ -19,7 +19,7 @@ from tests.common.marks import long
 D = 4
 KINDS, TURN = 6, 1000  # rows of one kind, or fewer where all kinds are to come
 BLOCK = 256
-SHORT = 3000
+SHORT = 1500
 # rounds, a row of which costs what all before it cost where supports grow
 LONG, OF_GROWING = 10**6, 20_000
 GROWING = "perceptron", "omkc_u", "omkc_dd", "omkc_sd", "spa", "kernel_ogd", "omkl", "oks"

@@ -25,6 +25,7 @@ from jaxmkl import _devices, abilities, design, wrappers
 from jaxmkl._renewals import renewals_of
 from jaxmkl.models import renewals
 from jaxmkl.streaming import _engine, _spread, examples, run_many
+from tests.common.banks import MeanOfMemory
 from tests.common.marks import long, quick
 from tests.common.trees import assert_close, everything
 
@@ -201,25 +202,20 @@ def test_runs_on_an_accelerator_are_those_on_a_cpu(name, monkeypatch):
     X = jax.random.normal(jax.random.key(0), (50, 3))
     keys = jax.random.split(jax.random.key(1), 30)
     given = learner, keys, X, X[:, 1] if learner.task == "regression" else X[:, 1] > 0
-    alone = jaxmkl.run_many(*given, block_size=11, record=everything)
+    alone = jaxmkl.run_many(*given, block_size=5, record=everything)
 
     sizes, of = [], _spread.in_groups
     monkeypatch.setattr(_spread, "device_of", lambda given: stand_in(bytes_limit=2**21))
     monkeypatch.setattr(_spread, "in_groups", lambda *given: sizes.append(given[-1]) or of(*given))
-    there = jaxmkl.run_many(*given, block_size=11, record=everything)
+    there = jaxmkl.run_many(*given, block_size=5, record=everything)
     assert sizes[0] < 30
     assert_close(there, alone)
 
 
 @pytest.mark.slow
 def test_renewals_of_many_runs_on_an_accelerator_are_apart(monkeypatch):
-    """A learned metric is renewed in rounds 16 and 32, between segments of rounds."""
-    inside = jaxmkl.models.FeatureModels(
-        jaxmkl.Gaussian(1.0),
-        jaxmkl.updates.RLS(0.1, period=8),
-        jaxmkl.features.FourierFeatures(3),
-    )
-    learner = jaxmkl.MKL(jaxmkl.models.MetricModels(inside, sample=30, first=16), loss="squared")
+    """A bank is renewed in rounds 16 and 32, between segments of rounds."""
+    learner = jaxmkl.MKL(MeanOfMemory(16))
     X = jax.random.normal(jax.random.key(0), (60, 3))
     given = learner, jax.random.split(jax.random.key(1), 5), X, X[:, 1]
     alone = jaxmkl.run_many(*given)

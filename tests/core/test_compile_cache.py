@@ -34,9 +34,7 @@ def outcome(*arguments, **more):
 def test_a_later_process_compiles_nothing_again(tmp_path):
     home = {"XDG_CACHE_HOME": str(tmp_path)}
     assert (outcome(**home), os.listdir(tmp_path)) == (0, ["jaxmkl"])
-    kept = os.listdir(tmp_path / "jaxmkl")
-    assert kept
-    assert outcome(**home) > 0
+    assert os.listdir(tmp_path / "jaxmkl")
     assert outcome(str(tmp_path / "jaxmkl")) > 0
 
 

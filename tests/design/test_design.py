@@ -147,7 +147,7 @@ def test_the_optimality_conditions_hold(name: str, request: pytest.FixtureReques
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "method", long(["cted", "ted", "gmkal"], ["cted", "rrss", "ted", "gmkal", "lmkal"])
+    "method", long(["cted", "ted"], ["cted", "rrss", "ted", "gmkal", "lmkal"])
 )
 def test_every_objective_falls(grams: np.ndarray, gram: np.ndarray, method: str) -> None:
     for share in (0.01, 0.1, 0.5):
@@ -394,18 +394,17 @@ def test_one_kernel_in_a_stack_is_cted(gram: np.ndarray) -> None:
     assert stacked.kernel_weights.tolist() == [1.0]
 
 
-@pytest.mark.slow
+@pytest.mark.endless
 @with_sets
 def test_lmkal_is_at_most_gmkal(name: str, request: pytest.FixtureRequest) -> None:
     grams = design.dictionary(points(name, request))
     one = design.gmkal(grams)
-    for start in (None, np.full(9, 1 / 9)):
-        each = design.lmkal(grams, initial_weights=start)
-        assert history(each)[-1] <= history(one)[-1]
-        Z = np.asarray(each.kernel_weights)
-        assert Z.shape == (grams.shape[1], 9)
-        assert (Z >= 0).all()
-        np.testing.assert_allclose(Z.sum(axis=1), 1.0, rtol=1e-9)
+    each = design.lmkal(grams)
+    assert history(each)[-1] <= history(one)[-1]
+    Z = np.asarray(each.kernel_weights)
+    assert Z.shape == (grams.shape[1], 9)
+    assert (Z >= 0).all()
+    np.testing.assert_allclose(Z.sum(axis=1), 1.0, rtol=1e-9)
 
 
 @pytest.mark.slow
@@ -431,7 +430,7 @@ def test_lmkal_stands_at_the_literal_coefficients(grams: np.ndarray) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", long(["ted", "gmkal"], ["rrss", "ted", "gmkal"]))
+@pytest.mark.parametrize("method", long(["gmkal"], ["rrss", "ted", "gmkal"]))
 def test_mapped_over_penalties_and_pools(grams: np.ndarray, gram: np.ndarray, method: str) -> None:
     # weights are known to about the root of what the objective is
     exact = {} if method == "ted" else {"tolerance": 1e-12}

@@ -210,7 +210,7 @@ endless = partial(pytest.param, marks=pytest.mark.endless)
     ("command", "dataset", "recipe", "metric"),
     [
         ("amkl", "tom", mine_of_numbers, "mse"),
-        ("bomkl", "german", mine, "mistake_rate"),
+        endless("bomkl", "german", mine, "mistake_rate"),
         endless("oks", "german", mine, "mistake_rate"),
         endless("multitask", "digits", mine, "auc"),
     ],

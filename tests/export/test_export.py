@@ -104,7 +104,7 @@ def test_raker_predicts_the_same(name, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("of_classes", [False, True])
+@pytest.mark.parametrize("of_classes", [pytest.param(False, marks=pytest.mark.endless), True])
 def test_texts_are_predicted_the_same(of_classes, tmp_path):
     """By linear models of words beside kernels of a number."""
     draws = np.random.default_rng(0)

@@ -98,6 +98,7 @@ def test_a_model_that_does_not_take_part_stays():
     np.testing.assert_array_equal(changed, SMALL.plan.roots[SMALL.plan.model == 1])
 
 
+@pytest.mark.endless  # stages are those of plain loops above
 def test_boosting_follows_what_a_forest_misses():
     """A sum of steps in many inputs, without noise."""
     rng = np.random.default_rng(0)

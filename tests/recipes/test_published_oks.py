@@ -172,7 +172,8 @@ def test_proj_ka(budget, x64):
     )
     widths = oracle.candidate_widths()
     width, plain = oracle.proj_ka(widths, X, y, budget, 100)
-    state, first = jaxmkl.run(learner, begin(learner, X.shape[1]), X[:100], y[:100])
+    start, how = begin(learner, X.shape[1]), {"record": everything}
+    state, first = jaxmkl.run(learner, start, X[:100], y[:100], **how)
     np.testing.assert_array_equal(first.prediction, 0)
     assert not np.any(learner.info(state).support)
     np.testing.assert_allclose(
@@ -180,7 +181,7 @@ def test_proj_ka(budget, x64):
         oracle.kernel_alignment([gaussian(w) for w in widths], X[:100], y[:100]),
         rtol=1e-9,
     )
-    state, outputs = jaxmkl.run(learner, state, X, y, record=everything)
+    state, outputs = jaxmkl.run(learner, state, X, y, **how)
     chosen = widths.index(width)
     assert np.all(np.argmax(outputs.info.weights, axis=1) == chosen)
     predictions, support = [], []

@@ -12,7 +12,8 @@ import jaxmkl
 from jaxmkl.features import FourierFeatures
 from jaxmkl.models import FeatureModels, MetricModels
 from jaxmkl.streaming._engine import room_of
-from jaxmkl.updates import OGD, RLS
+from jaxmkl.updates import OGD
+from tests.common.banks import MeanOfMemory
 from tests.common.marks import long
 from tests.common.trees import assert_close, assert_equal, plain
 
@@ -24,9 +25,8 @@ def fixed():
 
 
 def learned():
-    inside = FeatureModels(jaxmkl.Gaussian(1.0), RLS(0.1, period=8), FourierFeatures(3))
-    metric = MetricModels(inside, sample=30, first=16)
-    return jaxmkl.MKL(metric, jaxmkl.aggregate.Uniform(), loss="squared")
+    inside = FeatureModels(jaxmkl.Gaussian(1.0), OGD(0.1), FourierFeatures(3))
+    return jaxmkl.MKL((MeanOfMemory(16, sample=30), inside), loss="squared")
 
 
 def stream(T, D=2):
