@@ -45,9 +45,9 @@ def gradients(rule: Any, state: PyTree, round: jax.Array, z: jax.Array) -> jax.A
         code = take(rule.encode(state, round, z[None]), 0)
         return rule.predict(state, code, z)[0]
 
-    out, backward = jax.vjp(values, z)
-    K, R, P = out.shape
+    def along(direction: jax.Array) -> jax.Array:
+        # forward, as a sum over models would spread what has diverged to all of them
+        return jax.jvp(values, (z,), (jnp.broadcast_to(direction, z.shape),))[1]
+
     # the value of a kernel depends on its own features alone
-    each = jnp.eye(K * R, dtype=out.dtype).reshape(K * R, K, R, 1)
-    (found,) = jax.vmap(backward)(jnp.broadcast_to(each, (K * R, K, R, P)))
-    return found.reshape(K, R, *z.shape)
+    return jax.vmap(along, out_axes=-1)(jnp.eye(z.shape[-1], dtype=z.dtype))

@@ -57,7 +57,6 @@ def test_late_labels_renew_once():
     assert_equal(after.inner.models, state.models)
 
 
-@pytest.mark.endless
 def test_models_that_diverge_have_no_say():
     """The metric is that of the models that learn."""
     X, y = stream(200)

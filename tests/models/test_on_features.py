@@ -175,7 +175,7 @@ def test_gradients_pass_through_a_dictionary(x64):
         learner = jaxmkl.MKL(bank, jaxmkl.aggregate.Hedge(0.5))
         state = begun.replace(aggregate=learner.aggregate.init(2, jnp.float64))
         state, outputs = jax.lax.scan(learner.step, state, (X, y))
-        return outputs.loss.mean(), state.models[0].features.since
+        return outputs.loss.mean(), state.models[0].features.rows
 
     given = jnp.array([BANDWIDTH, 0.2, 0.1, 0.2, 0.95])
     value_and_slopes = jax.jit(jax.value_and_grad(mean_loss, has_aux=True))
