@@ -125,7 +125,7 @@ def _(
     features, P = bank.features, bank.num_kernels
     empty = jnp.zeros((P, features.num_coordinates(num_inputs)))
     rules = zip(bank.rules, state.rules, strict=True)
-    weights = [np.asarray(gradients(*own, round, empty)) for own in rules]  # (K, R, P, M)
+    weights = [np.asarray(jax.jit(gradients)(*own, round, empty)) for own in rules]  # (K, R, P, M)
     if type(features) is LinearFeatures:
         joined = np.concatenate([w[:, :, 0] for w in weights], axis=1)
         joined /= np.sqrt(np.float32(joined.shape[-1]))
@@ -185,7 +185,8 @@ def _(aggregate: Stack, state: Any, active: jax.Array) -> Operation:
     if base.arrays["stack"].size:
         refuse("aggregate", aggregate.base, "a mean or a mixture below the stack")
     # the last labels and errors count as unknown
-    coefficients = state.models.weights(aggregate.rule)[:, 0, : len(active) + 1]
+    of_models = jax.jit(type(state.models).weights)(state.models, aggregate.rule)
+    coefficients = of_models[:, 0, : len(active) + 1]
     coefficients = jnp.where(jnp.append(active, True)[None], coefficients, 0)
     ends = state.seen.clip(jnp.array([-jnp.inf, jnp.inf]), 0.1, aggregate.bound)
     shares = _shares(state.regrets, jnp.ones(1 + len(coefficients), bool))
@@ -193,6 +194,7 @@ def _(aggregate: Stack, state: Any, active: jax.Array) -> Operation:
     return operation("combine", **(base.arrays | arrays | {"shares": shares}))
 
 
+@jax.jit
 def _shares(regrets: Any, active: jax.Array) -> jax.Array:
     """The weights of the active items (N,) in a mixture, which is linear in their values."""
     return jax.vmap(lambda values: regrets.mixed(values, active).value)(jnp.eye(len(active)))

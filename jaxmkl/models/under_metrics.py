@@ -399,7 +399,7 @@ def _(bank: UnderMetrics, state: UnderMetricsState, round: jax.Array, num_inputs
     for part, own in bank._by_rule(state.rules):
         empty = jnp.zeros((part.num_kernels, M), state.losses.dtype)
         vector = np.resize(places[part.vectors], part.num_models)
-        models.append((abilities.gradients(part.rule, own, round, empty), vector))
+        models.append((jax.jit(abilities.gradients)(part.rule, own, round, empty), vector))
     return abilities.on_fourier([inside.features for inside, *_ in maps], each, models)
 
 
