@@ -43,7 +43,7 @@ def test_one_task_without_the_whole_is_the_single_task_learner(x64):
         phi = states[t]
         f = mean @ phi
         assert abs(f - outputs.prediction[t]) < 1e-8
-        if y[t] * f <= 0:
+        if y[t] * f < 1:
             precision += np.outer(phi, phi)
             s = np.linalg.solve(precision, phi)
             mean = mean + (1 - y[t] * f) / (1 + phi @ s) * y[t] * s

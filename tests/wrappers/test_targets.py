@@ -92,6 +92,7 @@ def test_a_budget_inside_is_hard_before_the_first_label():
 
 
 @pytest.mark.endless
+@pytest.mark.filterwarnings("ignore:run. predictions err")  # of labels that are wild
 def test_outliers_cost_little_where_labels_are_clipped():
     X, y = stream(2000)
     rng = np.random.default_rng(1)
