@@ -99,17 +99,20 @@ class MultiTaskState(State):
     @property
     def roots(self) -> jax.Array:
         """S (G, D, D)."""
-        return self.gaussians[..., : self.gaussians.shape[-2]]
+        D = self.gaussians.shape[-2]
+        unit = jnp.eye(D, dtype=self.gaussians.dtype)
+        return jnp.where(self.stale[..., None, None], unit, self.gaussians[..., :D])
 
     @property
     def means(self) -> jax.Array:
         """μ (G, D)."""
-        return self.gaussians[..., self.gaussians.shape[-2]]
+        return jnp.where(self.stale[..., None], 0, self.gaussians[..., self.gaussians.shape[-2]])
 
     @property
     def alone(self) -> jax.Array:
         """ν (G, D)."""
-        return self.gaussians[..., self.gaussians.shape[-2] + 1]
+        place = self.gaussians.shape[-2] + 1
+        return jnp.where(self.stale[..., None], 0, self.gaussians[..., place])
 
 
 class MultiTaskInfo(NamedTuple):
