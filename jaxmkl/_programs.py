@@ -27,8 +27,9 @@ from jaxmkl._types import PyTree
 _MAPS = Path("/proc/self/maps")
 # With these options, XLA gives all kernels of a program to LLVM at once. It then takes half as
 # long to compile, and a third of the memory maps. Renewals run as fast as otherwise, and rounds of
-# large programs take 1.06 times as long; those of small ones, which have more work in an operation,
-# take up to twice as long (forgetron), and so are compiled as usual. JAX 0.12 has no such option.
+# large programs take 1.06 times as long; those of small ones, which have more work in an
+# operation, take up to twice as long (forgetron), and so are compiled as usual. JAX 0.12 has no
+# such option.
 _QUICKLY = {"xla_cpu_use_fusion_emitters": False}
 LARGE = 1650  # operations from which on a program takes seconds to compile
 _USUAL = 1000  # memory maps assumed for a program if the system does not report them
