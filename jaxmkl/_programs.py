@@ -195,9 +195,8 @@ def _forwarding(traced: Any, name: str, options: dict[str, Any] | None) -> Calla
 def _at_home(leaf: Any, home: Any) -> jax.Array:
     """An argument as a result: an array on the device of the others, if they are on one."""
     array = leaf if isinstance(leaf, jax.Array) else jnp.asarray(leaf)
-    if not isinstance(home, SingleDeviceSharding) or array.devices() == home.device_set:
-        return array  # the sharding of keys takes ten times as long to find
-    elsewhere = array.sharding != home
+    # by devices, as the sharding of keys takes ten times as long to find
+    elsewhere = isinstance(home, SingleDeviceSharding) and array.devices() != home.device_set
     return jax.device_put(array, home) if elsewhere else array
 
 

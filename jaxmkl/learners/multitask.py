@@ -99,20 +99,28 @@ class MultiTaskState(State):
     @property
     def roots(self) -> jax.Array:
         """S (G, D, D)."""
-        D = self.gaussians.shape[-2]
-        unit = jnp.eye(D, dtype=self.gaussians.dtype)
-        return jnp.where(self.stale[..., None, None], unit, self.gaussians[..., :D])
+        return self._restarted[..., : self.gaussians.shape[-2]]
 
     @property
     def means(self) -> jax.Array:
         """μ (G, D)."""
-        return jnp.where(self.stale[..., None], 0, self.gaussians[..., self.gaussians.shape[-2]])
+        return self._restarted[..., self.gaussians.shape[-2]]
 
     @property
     def alone(self) -> jax.Array:
         """ν (G, D)."""
-        place = self.gaussians.shape[-2] + 1
-        return jnp.where(self.stale[..., None], 0, self.gaussians[..., place])
+        return self._restarted[..., self.gaussians.shape[-2] + 1]
+
+    @property
+    def _restarted(self) -> jax.Array:
+        return restarted(self.gaussians, self.stale)
+
+
+def restarted(gaussians: jax.Array, which: jax.Array) -> jax.Array:
+    """Gaussians (..., D, D + C), of which some (...,) are N(0, I)."""
+    rows, columns = gaussians.shape[-2:]
+    unit = jnp.eye(rows, columns, dtype=gaussians.dtype)
+    return jnp.where(which[..., None, None], unit, gaussians)
 
 
 class MultiTaskInfo(NamedTuple):
@@ -234,18 +242,14 @@ class MultiTask(Algorithm[MultiTaskState, MultiTaskCode, MultiTaskAux]):
         )
 
     def with_restarts(
-        self, gaussians: jax.Array, stale: jax.Array, restarted: ArrayLike = False
+        self, gaussians: jax.Array, stale: jax.Array, again: ArrayLike = False
     ) -> jax.Array:
         """Gaussians (E, D, D + C) after restarts, which make them N(0, I)."""
-        if self.growth == "extend":
-            return gaussians
-        unit = jnp.eye(gaussians.shape[1], gaussians.shape[2], dtype=gaussians.dtype)
-        return jnp.where((stale | restarted)[:, None, None], unit[None], gaussians)
+        return gaussians if self.growth == "extend" else restarted(gaussians, stale | again)
 
     def covariances(self, state: MultiTaskState) -> jax.Array:
         """Σ (G, D, D): that of all tasks first, then those of each, if there are both."""
-        roots = self.with_restarts(state.gaussians, state.stale)[..., : self.dictionary.size]
-        return einsum("gij,gkj->gik", roots, roots)
+        return einsum("gij,gkj->gik", state.roots, state.roots)
 
     def encode_own(self, state: MultiTaskState, X: jax.Array, keys: jax.Array) -> MultiTaskCode:
         """Kernel values of a block ``X`` (B, D), and random numbers of examples by their tasks."""

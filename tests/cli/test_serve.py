@@ -170,6 +170,17 @@ def test_a_row_that_cannot_be_read_makes_no_other_one_forgotten(tmp_path):
     server.close()
 
 
+def test_a_full_server_writes_rows_and_labels_together(tmp_path, monkeypatch):
+    """The room of a row whose label has come is the next one's."""
+    server, synced, sync = server_of(tmp_path, most=2), [], Events.sync
+    said(server, row(1.0, id=0), row(1.0, id=1))
+    monkeypatch.setattr(Events, "sync", lambda events: synced.append(sync(events)))
+    lines = [({"id": i, "label": 1.0}, row(2.0, id=i + 2)) for i in range(20)]
+    assert not any("error" in one for one in said(server, *itertools.chain(*lines)))
+    assert len(synced) == 1
+    server.close()
+
+
 def test_an_id_may_come_again_before_its_turn(tmp_path, monkeypatch):
     """Answers that cannot wait for the session come from another one."""
     server, go_on = server_of(tmp_path), threading.Event()

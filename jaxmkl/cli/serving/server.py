@@ -318,6 +318,7 @@ class _Group:
                     raise Refused(f"no row with the id {own!r} waits for a label")
                 label = self._label_of(request.label) if kind == "learn" else None
                 self._changed[own] = False
+                self._room += 1
                 if kind == "learn":
                     return _Taken(request, *self._merged(labels=[(own, label)]))
                 event = {"forget": own}
