@@ -1,12 +1,20 @@
 """Sums over rows, at once and in pieces, and moments far from 0."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from jaxmkl import _blocks
-from jaxmkl._blocks import factor_and_inverse, moments_of, sum_over_rows, sums_of
+from jaxmkl._blocks import (
+    factor_and_inverse,
+    inverse_by_rows,
+    moments_of,
+    sum_over_rows,
+    sums_of,
+)
 
 
 @pytest.mark.parametrize("used", ["none", "first ones", "all", "a mask"])
@@ -51,11 +59,21 @@ def test_moments_lose_no_digits_far_from_zero(first):
     np.testing.assert_array_equal(moments_of(jnp.asarray(X), jnp.asarray(0))[1], [0, 0])
 
 
-def test_a_factor_and_the_inverse(x64):
-    draws = np.random.default_rng(2).normal(size=(5, 9))
+@pytest.mark.parametrize("size", [5, 31, 62, 70])
+def test_a_factor_and_the_inverse(x64, size):
+    """Of one block of rows, of two, and of three of which the last is not full."""
+    draws = np.random.default_rng(2).normal(size=(size, 2 * size))
     matrix = draws @ draws.T
     factor, inverse = factor_and_inverse(jnp.asarray(np.tril(matrix)))  # the rest is not read
-    np.testing.assert_allclose(factor @ factor.T, matrix, atol=1e-12)
-    np.testing.assert_allclose(inverse @ matrix, np.eye(5), atol=1e-9)
+    np.testing.assert_allclose(factor @ factor.T, matrix, atol=1e-11)
+    np.testing.assert_allclose(inverse @ matrix, np.eye(size), atol=1e-9)
     assert np.isnan(factor_and_inverse(jnp.asarray(-matrix))[1]).all()
     np.testing.assert_allclose(sums_of(jnp.asarray(draws)), draws.sum(axis=0), atol=1e-12)
+
+
+def test_no_solve_on_a_cpu_is_divided_among_threads():
+    """That is, none has 1,024 numbers."""
+    program = jax.make_jaxpr(inverse_by_rows)(np.eye(300, dtype=np.float32)).jaxpr
+    sizes = [eqn.outvars[0].aval.shape for eqn in program.eqns if "triangular" in str(eqn)]
+    assert sizes
+    assert all(math.prod(shape[-2:]) < 1024 for shape in sizes)
