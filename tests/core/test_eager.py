@@ -134,7 +134,7 @@ def test_in_a_trace_nothing_is_compiled_apart():
     np.testing.assert_allclose(together, learner.predict_many(state, X[:5]).value, atol=1e-6)
     rates = jnp.asarray([0.01, 0.1])
     swept = jax.vmap(
-        lambda r: jaxmkl.raker(KERNELS, num_features=4, step_size=r).update(state, X[0], 1.0).round
+        lambda r: jaxmkl.raker(KERNELS, num_features=3, step_size=r).update(state, X[0], 1.0).round
     )(rates)
     assert swept.tolist() == [21, 21]
 
