@@ -324,7 +324,9 @@ def instants(cells: pl.Series, form: str | None) -> pl.Series:
     if cells.dtype == pl.Date:
         return cells.cast(pl.Int32) * 86400.0
     if isinstance(cells.dtype, pl.Datetime):
-        return cells.cast(pl.Int64) / PER_SECOND[cells.dtype.time_unit]
+        # by a column: polars would multiply by 1e-9, after which midnight is not midnight
+        divisors = pl.Series([PER_SECOND[cells.dtype.time_unit]]).new_from_index(0, len(cells))
+        return cells.cast(pl.Int64) / divisors
     return pl.Series(cells.name, [None], pl.Float64).new_from_index(0, len(cells))
 
 

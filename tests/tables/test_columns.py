@@ -131,6 +131,15 @@ def test_times_are_time_passed_and_turns():
     assert_allclose(clock["a: sin of day"], [1, 0, 0], atol=1e-9)
 
 
+@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
+def test_midnight_is_midnight_in_any_unit(unit):
+    """So dates as pandas keeps them have no turns of the day."""
+    days = np.arange("2030-08-01", "2030-09-30", dtype="datetime64[D]")
+    X, note, _ = decided(days.astype(f"datetime64[{unit}]"), keep=True)
+    assert_array_equal(X["a: days since the first"], np.arange(60))
+    assert "turns of week and year" in note
+
+
 SAME = datetime.datetime(2024, 3, 25, 14, 30)
 
 
