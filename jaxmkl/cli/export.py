@@ -5,9 +5,12 @@ may be copied to where predictions are made, and starts in a moment:
 
     from predictor import load
     load("OUT.npz").predict([{"height": 1.5, "colour": "red"}])     # also .predict_proba(rows)
+    load("OUT.npz").predict({"height": [1.5], "colour": ["red"]})   # rows by columns
 
-It takes random features, forests, boosted trees, and mixtures and stacks of them, on columns of
-numbers, categories, truth values and texts; anything else is refused by its name.
+It takes random features, forests, boosted trees, and mixtures and stacks of them; anything else is
+refused by its name. Cells are read as in the table: amounts as "1.234,50 €", dates as "31.1.2024".
+Times may also be dates and datetimes of Python and NumPy, or ISO text ("2024-01-31 12:30:00"); to
+predict with them takes Python 3.11. Refused are times of forms with rare parts, as %j.
 
 OUT.stablehlo is the program that predicts, for whatever serves StableHLO, of any learner and any
 number of rows. It takes the inputs in single precision, as pipeline.columns.inputs encodes the

@@ -1,17 +1,12 @@
-"""Predict with a file of ``jaxmkl export``; this module needs NumPy alone, and may be copied.
+"""Predict by NumPy alone with a file of ``jaxmkl export``: load("model.npz").predict(rows)."""
 
-load("model.npz").predict([{"height": 1.5, "colour": "red"}])    # also columns, {"height": [1.5]}
-"""
-
+import datetime
 import functools
 import json
 import re
 import warnings
 
 import numpy as np
-
-FORMAT = 2  # the latest; files without texts have format 1
-BLANKS = " \t\r\n\u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 
 
 def _standardise(x, kept, least, most, number, mean, variance, of_mean, of_variance):
@@ -59,43 +54,48 @@ def _calibrate(x, scale, half, signs, sure, large, weights, log_shares):
 
 
 _OPERATIONS = {f.__name__: f for f in (_standardise, _fourier, _trees, _combine, _calibrate)} | {
-    "_chain": lambda *inside: functools.reduce(lambda x, call: call(x), inside[:-1], inside[-1]),
+    "_chain": lambda first, then, x: then(first(x)),
     "_join": lambda *inside: np.concatenate([call(inside[-1]) for call in inside[:-1]], axis=-1),
     "_linear": lambda x, weights, constants: np.einsum("bd,ked->bke", x, weights) + constants,
     "_affine": lambda x, shift, scale: shift + scale * x,
 }
 
 
-def _read(cell, header, kind):
-    """A cell as a number, NaN if missing and infinite if it is none; or a word, ? if missing."""
-    cell = cell.item() if hasattr(cell, "item") else cell
-    text = cell.strip(BLANKS) if isinstance(cell, str) else None
-    missing = cell is None or cell != cell or cell in header["numbers"]
-    missing = missing if text is None else text.lower() in header["words"]
-    if kind != "number":
-        is_whole = isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53
-        word = "?" if missing else text or str(int(cell) if is_whole else cell)
-        return word.lower() if kind == "boolean" or isinstance(cell, bool) else word
+def _read(cell, head, kind, edits=(("[^0-9.eE+-]", "?"),), **_):
+    """A cell as a number or seconds, NaN if missing, infinite if neither; or a word, or ?."""
+    is_text, text = isinstance(cell, str), str(cell).strip(head.get("blanks"))
+    if cell is None or text.lower() in head["words"] or cell != cell or cell in head["numbers"]:
+        return np.nan if kind in ("number", "time") else "?"
+    if kind not in ("number", "time"):
+        word = text if is_text else text.removesuffix(".0")
+        return word.lower() if kind == "boolean" or isinstance(cell, bool | np.bool_) else word
+    bare = functools.reduce(lambda bare, edit: re.sub(*edit, bare), edits, text)
     try:
-        return np.nan if missing else float("x" if (text or "").strip("0123456789.eE+-") else cell)
+        if kind == "number":
+            return float(bare if is_text else cell) / (100 if text.endswith("%") else 1)
+        return datetime.datetime.fromisoformat(bare).timestamp()  # edits give it a zone
     except (TypeError, ValueError, OverflowError):
         return np.inf
 
 
-def _inputs(cells, header, name, kind, codes=None, default=None, **number):
-    found = [_read(cell, header, kind) for cell in cells]
+def _inputs(cells, head, name, kind, codes=None, default=None, turns=(), **own):
+    read = functools.partial(_read, head=head, kind=kind, **own)
+    plain = (int, float) if kind == "number" and not head["numbers"] else ()
+    found = [c if isinstance(c, plain) and abs(c) < 1e300 else read(c) for c in cells]
     if kind == "text":  # TF-IDF, scaled to a mean square of 1
         X = np.zeros((len(cells), len(codes)))
         for x, words in zip(X, (re.findall(r"\w+", w.lower()) or [w] for w in found), strict=True):
             for word in {*words, " ".join(words[: 4 * (len(words) < 4)])} & codes.keys():
                 x[codes[word][0]] = (1 + np.log(max(words.count(word), 1))) * codes[word][1]
         return X / np.sqrt(np.maximum(np.mean(X**2, axis=1, keepdims=True), 1e-99))
-    if kind != "number":
+    if codes is not None:
         return np.array([codes.get(word, default) for word in found], float)
-    X = np.where(gaps := np.isnan(found), number["mean"], found) - number["start"]
-    for row in np.flatnonzero(~(np.abs(X) <= header["bound"])):
-        raise ValueError(f"predict: column {name!r}: {cells[row]!r} is no number, or too large")
-    return np.stack([X, gaps][: 1 + number["missing"]], axis=1)
+    t, gaps = np.array(found, float), np.isnan(found)
+    X = np.where(gaps, own["mean"], (t - own.get("since", 0)) / own.get("unit", 1)) - own["start"]
+    for row in np.flatnonzero(~(np.abs(X) <= head["bound"])):
+        raise ValueError(f"predict: column {name!r}: {cells[row]!r} is no {kind}, or too large")
+    waves = [f(2 * np.pi * ((t + t0) / size % 1)) for t0, size in turns for f in (np.sin, np.cos)]
+    return np.nan_to_num(np.stack([X, *waves, *[gaps] * own["missing"]], axis=1))
 
 
 class Predictor:
@@ -106,12 +106,12 @@ class Predictor:
             inner, given = [built(**o) for o in inside], {k: arrays[a] for k, a in names.items()}
             return functools.partial(_OPERATIONS[f"_{name}"], *inner, **given)
 
-        if header["format"] not in (1, FORMAT):
-            raise ValueError(f"it has format {header['format']}; this module reads {FORMAT}")
+        if header["format"] not in (1, 2, 3):
+            raise ValueError(f"it has format {header['format']}; this module reads up to 3")
         self.header, self._call = header, built(**header["operation"])
 
     def predict(self, data):
-        """Names of classes, or numbers (n,), of a list of rows or a dict of columns."""
+        """Names of classes, or numbers (n,), of rows [{"a": 1.5}] or of columns {"a": [1.5]}."""
         values, names = self.values(self.encode(data)), np.array(self.header["classes"])
         return names[values.argmax(axis=1)] if len(names) else self.header["start"] + values[:, 0]
 

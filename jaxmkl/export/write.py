@@ -14,7 +14,7 @@ from jaxmkl._checks import input_bound
 from jaxmkl._files import written_whole
 from jaxmkl.evaluate import predicts_log_odds
 from jaxmkl.export import parts
-from jaxmkl.export.predictor import FORMAT, Predictor
+from jaxmkl.export.predictor import Predictor
 from jaxmkl.tables import Pipeline
 
 CLOSE = 1e-3  # of the largest value: more than rounding, and less than a part that is another one
@@ -28,9 +28,9 @@ def export_predictor(path: str | os.PathLike[str], pipeline: Pipeline) -> None:
     Densities and intervals are left out.
 
     Raises:
-      ValueError: the pipeline has no target; a column holds times, or numbers with a unit, a
-        percent sign, a decimal comma or separators of thousands; a part of the learner has no form
-        without JAX; or a model has diverged.
+      ValueError: the pipeline has no target; a column holds times of a form with rare parts, or
+        words by their hashes; a part of the learner has no form without JAX; or a model has
+        diverged.
     """
     learner, target = pipeline.learner, pipeline.columns.target
     if target is None:
@@ -57,12 +57,13 @@ def export_predictor(path: str | os.PathLike[str], pipeline: Pipeline) -> None:
 
     words, numbers = pipeline.columns.missing_cells
     columns = _columns(pipeline)
-    # without texts, copies of the module that are older can read it
-    version = FORMAT if any(own["kind"] == "text" for own in columns) else 1
-    header = {"format": version, "jaxmkl": pipeline.version, "columns": columns}
+    # the first format that has such columns: older copies of the module can read most files
+    formats = (3 if "edits" in own else 2 if own["kind"] == "text" else 1 for own in columns)
+    header = {"format": max(formats), "jaxmkl": pipeline.version, "columns": columns}
     header |= {"classes": pipeline.classes, "has_probabilities": log_odds}
     header |= {"start": pipeline.seen.start, "bound": input_bound(np.float32)}
-    header |= {"words": words, "numbers": numbers, "operation": node(operation)}
+    header |= {"words": words, "numbers": numbers, "blanks": pipeline.columns.blanks}
+    header |= {"operation": node(operation)}
     _compare(Predictor(header, arrays), pipeline, state)
     text = np.frombuffer(json.dumps(header).encode(), np.uint8)
     with written_whole(path) as file:
@@ -74,16 +75,22 @@ def _columns(pipeline: Pipeline) -> list[dict[str, Any]]:
     fills, found = iter(zip(*np.array(pipeline.fills).tolist(), strict=True)), []
     for kind in pipeline.columns.kinds:
         own: dict[str, Any] = {"name": kind.name, "kind": kind.kind}
-        count, total = next(fills) if kind.filled else (0.0, 0.0)
         given: Any = kind
-        if kind.kind == "number":
+        if kind.filled:
+            (count, total), start = next(fills), kind.starts[0]
             mean = total / max(count, 1.0)
-            known = count > 0 and math.isfinite(mean)
-            own |= {"start": given.start, "missing": given.missing}
-            own["mean"] = mean if known else given.start
-            usual = given.thousands == given.unit == "" and not given.percent
-            if not (usual and given.decimal == "."):
-                _refuse(kind.name, "numbers with signs", "plain numbers, as 1234.5")
+            is_known = count > 0 and math.isfinite(mean)
+            own |= {"start": start, "mean": mean if is_known else start, "missing": False}
+        if kind.kind == "number":
+            own["missing"] = given.missing
+            if not given.is_usual:
+                own["edits"] = given.edits
+        elif kind.kind == "time":
+            if given.edits is None:
+                wanted = "times of a form with the parts of %d.%m.%Y %H:%M:%S%.f, %y, %B, %I or %p"
+                _refuse(kind.name, f"times of the form {given.form}", wanted)
+            own |= {"since": given.start, "unit": given.seconds, "turns": given.phases}
+            own["edits"] = given.edits
         elif kind.kind == "categories":
             eye = np.eye(len(given.values), dtype=int).tolist()
             own["codes"] = {word: eye[place] for word, place in given.places.items()}
@@ -94,10 +101,12 @@ def _columns(pipeline: Pipeline) -> list[dict[str, Any]]:
             places = enumerate(zip(given.words, given.idf, strict=True))
             own["codes"] = {word: [place, idf] for place, (word, idf) in places}
         elif kind.features:
-            what = "words by their hashes" if kind.kind == "text" else kind.kind
-            _refuse(kind.name, what, "numbers, categories, truth values or texts")
+            wanted = "numbers, categories, truth values, texts or times"
+            _refuse(kind.name, "words by their hashes", wanted)
         else:
             continue
+        if "default" in own and "0" in own["codes"]:  # as Python writes the number -0.0
+            own["codes"].setdefault("-0", own["codes"]["0"])
         found.append(own)
     return found
 

@@ -68,6 +68,11 @@ class Notation:
         """The fields of this class alone."""
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(Notation)}
 
+    @property
+    def is_usual(self) -> bool:
+        """True if numbers have a decimal point, and no other signs."""
+        return self.writing == Notation().writing
+
     def bare(self, cells: pl.Series) -> pl.Series:
         """Remove percent signs, units, the blanks beside them, and separators of thousands."""
         if self.percent:

@@ -12,7 +12,7 @@ import polars as pl
 
 from jaxmkl._checks import input_bound, shown
 from jaxmkl.tables import _kinds
-from jaxmkl.tables._cells import RefusedRows
+from jaxmkl.tables._cells import BLANKS, RefusedRows
 from jaxmkl.tables._decide import Decision, kind_of, plainly_numbers, sentences
 from jaxmkl.tables._kinds import KINDS, Kind
 from jaxmkl.tables._rows import Chunk
@@ -160,6 +160,11 @@ class Columns:
         """Words, in small letters, and numbers that stand for missing cells."""
         numbers = (number for word in self.missing if (number := number_in(word)) is not None)
         return sorted(MISSING | {word.lower() for word in self.missing}), [*numbers]
+
+    @property
+    def blanks(self) -> str:
+        """The characters that are ignored around a cell."""
+        return BLANKS
 
     @cached_property
     def _spans(self) -> list[tuple[Kind, int, int]]:

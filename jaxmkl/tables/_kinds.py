@@ -18,6 +18,7 @@ import polars as pl
 
 from jaxmkl._pytree import require
 from jaxmkl.tables._cells import ISO, Cells, Notation, forms_of, instants, parsed
+from jaxmkl.tables._edits import Edits, of_number, of_time
 from jaxmkl.tables._words import number_in
 
 TURNS = {"day": 86400.0, "week": 7 * 86400.0, "year": 365.25 * 86400.0}  # seconds
@@ -70,7 +71,12 @@ class Number(Notation, Kind):
     @property
     def is_plain(self) -> bool:
         """True if none is missing, and all have a decimal point and no other signs."""
-        return not self.missing and self.writing == Notation().writing
+        return not self.missing and self.is_usual
+
+    @property
+    def edits(self) -> Edits:
+        """The edits after which Python reads the numbers."""
+        return of_number(self)
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -305,6 +311,22 @@ class Time(Kind):
         return (f"{self.name}: {self.unit} since the first", *turns)
 
     @property
+    def seconds(self) -> float:
+        """The seconds of the unit."""
+        return UNITS[self.unit]
+
+    @property
+    def phases(self) -> list[tuple[float, float]]:
+        """The seconds of each turn before 1970, and in all."""
+        # 1970 began on a Thursday
+        return [(3 * 86400.0 * (turn == "week"), TURNS[turn]) for turn in self.turns]
+
+    @property
+    def edits(self) -> Edits | None:
+        """The edits after which Python reads the times; None for forms with rare parts."""
+        return of_time(self.form)
+
+    @property
     def of_form(self) -> str:
         """The form of the times for messages, unless it is the usual one."""
         return "" if self.form in (None, ISO) else f" of the form {self.form}"
@@ -319,10 +341,9 @@ class Time(Kind):
             found, f"{{}} is not a time{self.of_form}; mend the cell or leave it empty"
         )
         seconds = found.fill_null(float("nan")).to_numpy()
-        parts = [(seconds - self.start) / UNITS[self.unit]]
-        for turn in self.turns:
-            # 1970 began on a Thursday
-            angle = 2 * np.pi * ((seconds + 3 * 86400.0 * (turn == "week")) / TURNS[turn] % 1.0)
+        parts = [(seconds - self.start) / self.seconds]
+        for before, turn in self.phases:
+            angle = 2 * np.pi * ((seconds + before) / turn % 1.0)
             parts += [np.nan_to_num(np.sin(angle)), np.nan_to_num(np.cos(angle))]  # 0 if missing
         return np.stack(parts, axis=1)
 

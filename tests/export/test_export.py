@@ -1,6 +1,7 @@
 """Exported pipelines predict as they do, with NumPy alone."""
 
 import dataclasses
+import datetime
 import importlib.util
 import json
 import shutil
@@ -12,21 +13,20 @@ import numpy as np
 import polars as pl
 import pytest
 import sklearn.datasets
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import jaxmkl
-from jaxmkl._moments import Moments
 from jaxmkl.cli import main
 from jaxmkl.evaluate import candidates
 from jaxmkl.export import export_predictor, predictor, program
 from jaxmkl.tables import Columns, Pipeline, Seen, open_table, save_pipeline
-from jaxmkl.wrappers import RunningMoments, scaled
+from jaxmkl.tables._kinds import Text, Time
 from tests.common.marks import long, quick
+from tests.export.drawn import SMALL, drawn, inputs
 
 SMALL_PROGRAMS = True
 INPUTS = 4
-SMALL = {"num_features": 4}
 FIXED = {"banks": "fixed", "kernels": jaxmkl.Gaussian([1.0, 3.0])} | SMALL
 
 
@@ -117,10 +117,48 @@ def test_texts_are_predicted_the_same(of_classes, tmp_path):
     assert_same(pipeline, loaded(pipeline, tmp_path), frame)
 
 
-def test_files_without_texts_have_the_first_format(plants, tmp_path):
-    """So copies of the module from before there were texts can read them."""
+def test_times_and_amounts_are_predicted_the_same(tmp_path):
+    draws, start = np.random.default_rng(0), datetime.date(2024, 1, 1)
+    days, amounts = draws.integers(0, 700, 200), draws.normal(size=200).round(2) * 2000
+    frame = pl.DataFrame(
+        {
+            "day": [f"{start + datetime.timedelta(day):%d.%m.%Y}" for day in days.tolist()],
+            "amount": [f"{x:,.2f} €".translate({44: ".", 46: ","}) for x in amounts],
+            "y": np.sin(days / 60) + amounts / 4000,
+        }
+    )
+    pipeline = trained(frame)
+    assert [kind.kind for kind in pipeline.columns.kinds] == ["time", "number"]
+    exported = loaded(pipeline, tmp_path)
+    assert_same(pipeline, exported, frame)
+    assert exported.header["format"] == 3
+
+
+def test_files_have_the_first_format_that_suffices(plants, tmp_path):
+    """So copies of the module from before there were texts, or times, can read most of them."""
     assert plants[1].header["format"] == 2
     assert loaded(trained(TABLES["moons"]()), tmp_path).header["format"] == 1
+
+
+def test_files_of_other_versions(plants, tmp_path):
+    """Older ones do not tell which blanks are ignored, and newer ones are refused."""
+    path, rows = tmp_path / "model.npz", [{"height": " 1.5 ", "colour": "red ", "note": " tree"}]
+    export_predictor(path, plants[0])
+    arrays = dict(np.load(path))
+    header = json.loads(arrays["header"].tobytes())
+    del header["blanks"]
+    with pytest.warns(UserWarning, match="count as missing"):
+        wanted, found = plants[1].predict(rows), of_header(path, arrays, header).predict(rows)
+    np.testing.assert_array_equal(found, wanted)
+    with pytest.raises(ValueError, match="it has format 4; this module reads up to 3"):
+        of_header(path, arrays, header | {"format": 4})
+
+
+def of_header(path, arrays, header):
+    """The predictor of a file with another header."""
+    text = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    np.savez(path, **arrays | {"header": text})
+    return predictor.load(path)
 
 
 LEARNED = {"banks": ("full", "trees", "linear")} | SMALL
@@ -144,7 +182,7 @@ PLANTS = {
     "height": [1.5, None, 3.25, -8.0, 0.0] * 8,
     "count": [7, 1, 2, 3, 4] * 8,
     "colour": ["red", "light blue", None, "green", "red"] * 8,
-    "code": [1.0, 20.0, 1.0, 20.0, 3.0] * 8,
+    "code": [1.0, 20.0, 0.0, 20.0, 3.0] * 8,
     "grown": [True, False] * 20,
     "note": ["a tall tree of a park", None, "New York", "tree, tree", "12"] * 8,
     "constant": ["x"] * 40,
@@ -155,19 +193,8 @@ AS = {"code": "categories", "note": "text"}
 
 @pytest.fixture(scope="module")
 def plants(tmp_path_factory):
-    """A pipeline of cells of all kinds that are exported, of random weights, and its predictor."""
-    chunk = next(open_table(PLANTS).chunks(100))
-    columns = Columns.decide(chunk, as_=AS)
-    X, fills = columns.inputs(chunk, columns.init())
-    learner = scaled(jaxmkl.raker(jaxmkl.Gaussian(1.0), **SMALL), RunningMoments())
-    state = learner.init(jax.random.key(0), X.shape[1])
-    moments = Moments(X.mean(axis=0), X.var(axis=0), np.zeros((2, X.shape[1]), np.float32))
-    scaler = state.scaler._replace(num_seen=np.int32(40), of_all=moments)
-    bank, draws = state.inner.models[0], np.random.default_rng(0)
-    weights = draws.normal(size=bank.rules[0].weights.shape).astype(np.float32)
-    bank = bank._replace(rules=(bank.rules[0]._replace(weights=weights),))
-    state = state.replace(scaler=scaler, inner=state.inner.replace(models=(bank,)))
-    pipeline = Pipeline(learner, state, columns, fills, 40, seen=Seen(0.5))
+    """A pipeline of cells of most kinds that are exported, and its predictor."""
+    pipeline = drawn(PLANTS, AS)
     return pipeline, loaded(pipeline, tmp_path_factory.mktemp("plants"))
 
 
@@ -196,11 +223,12 @@ CELLS = {
 
 
 @given(st.lists(st.fixed_dictionaries(CELLS), min_size=1, max_size=5))
+@example([dict.fromkeys(CELLS, -0.0)])
+@example([dict.fromkeys(CELLS, np.float64(3.0)), dict.fromkeys(CELLS, np.float64(0.1))])
+@example([dict.fromkeys(CELLS, np.int64(20))])
 def test_cells_are_read_as_by_the_pipeline(plants, rows):
     pipeline, exported = plants
-    chunk = next(pipeline.open(rows).chunks(10))
-    wanted = pipeline.columns.inputs(chunk, pipeline.fills, learn=False)[0]
-    np.testing.assert_array_equal(exported.encode(rows), wanted)
+    np.testing.assert_array_equal(exported.encode(rows), inputs(pipeline, rows))
 
 
 def test_columns_that_are_absent_count_as_missing(plants):
@@ -236,49 +264,33 @@ def test_probabilities_of_numbers_are_refused(plants):
         plants[1].predict_proba([{"height": 1.0}])
 
 
-def replaced(pipeline, frame=None, learner=None):
-    """The pipeline with the columns of another table, or with another learner."""
-    found = vars(pipeline)
-    if frame is not None:
-        chunk = next(open_table(frame).chunks(100))
-        columns = Columns.decide(chunk, "y")
-        found = found | {"columns": columns, "fills": columns.init()}
-    if learner is not None:
-        D = len(pipeline.columns.features)
-        state = jax.eval_shape(lambda: learner.init(jax.random.key(0), D))
-        found = found | {"learner": learner, "state": state}
-    return Pipeline(**found)
+def replaced(pipeline, learner):
+    """The pipeline with another learner."""
+    D = len(pipeline.columns.features)
+    state = jax.eval_shape(lambda: learner.init(jax.random.key(0), D))
+    return Pipeline(**vars(pipeline) | {"learner": learner, "state": state})
 
 
-@pytest.mark.parametrize(
-    ("cells", "says"),
-    [
-        (
-            [f"2024-01-{i * 7 % 28 + 1:02}" for i in range(60)],
-            "numbers, categories, truth values or texts; it holds time",
-        ),
-        ([f"{i * 7 % 60} kg" for i in range(60)], "plain numbers.*signs"),
-        ([f"{i * 7 % 60},5" for i in range(60)], "plain numbers.*signs"),
-    ],
-)
-def test_columns_that_only_jaxmkl_reads_are_refused(plants, cells, says, tmp_path):
-    frame = {"cells": cells, "y": [0.5, 1.25, 3.0] * 20}
-    with pytest.raises(ValueError, match=f"column 'cells' must hold {says}"):
-        export_predictor(tmp_path / "model.npz", replaced(plants[0], frame))
+def of_kind(pipeline, name, kind):
+    """The pipeline with another kind of a column."""
+    kinds = [kind if own.name == name else own for own in pipeline.columns.kinds]
+    columns = dataclasses.replace(pipeline.columns, kinds=tuple(kinds))
+    return Pipeline(**vars(pipeline) | {"columns": columns})
+
+
+@pytest.mark.parametrize("form", ["%Y-%j", "%Y-%m-%d %H", "%d.%m.%d", "%m %B %Y"])
+def test_times_of_rare_forms_are_refused(plants, form, tmp_path):
+    pipeline = of_kind(plants[0], "height", Time("height", form=form))
+    with pytest.raises(ValueError, match=f"'height' must hold times .*; it holds .* form {form},"):
+        export_predictor(tmp_path / "model.npz", pipeline)
     assert not [*tmp_path.iterdir()]
 
 
 def test_words_by_their_hashes_are_refused(plants, tmp_path):
     """Which files of older versions have."""
-    kinds = [
-        dataclasses.replace(kind, words=(), idf=()) if kind.kind == "text" else kind
-        for kind in plants[0].columns.kinds
-    ]
-    columns = dataclasses.replace(plants[0].columns, kinds=tuple(kinds))
+    pipeline = of_kind(plants[0], "note", Text("note"))
     with pytest.raises(ValueError, match=r"'note' must hold .*; it holds words by their hashes"):
-        export_predictor(
-            tmp_path / "model.npz", Pipeline(**vars(plants[0]) | {"columns": columns})
-        )
+        export_predictor(tmp_path / "model.npz", pipeline)
 
 
 @pytest.mark.parametrize(
@@ -291,7 +303,7 @@ def test_words_by_their_hashes_are_refused(plants, tmp_path):
 )
 def test_parts_that_only_jax_plays_are_refused(plants, learner, says, tmp_path):
     with pytest.raises(ValueError, match=f"a part of the learner must be .*{says}"):
-        export_predictor(tmp_path / "model.npz", replaced(plants[0], learner=learner))
+        export_predictor(tmp_path / "model.npz", replaced(plants[0], learner))
 
 
 def said(path, rows):
