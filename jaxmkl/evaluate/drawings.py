@@ -8,7 +8,7 @@ import dataclasses
 import io
 import math
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 from xml.etree.ElementTree import Element, fromstring
 
@@ -18,6 +18,8 @@ from matplotlib.figure import Figure
 
 LINE_POINTS = 400
 PLANES = 3  # panels of points in a row
+LEGEND = 9.0  # points of the letters of a legend
+LETTER = 0.55  # width of a letter, as a share of its height
 # visible on white and on black; their number differs from that of the dashes, so few lines match
 COLOURS = "#0067a5", "#cf5500", "#008764", "#b4508a", "#b17900", "#2f93cf"
 DASHES = ("-", (0, (5, 2)), (0, (1.5, 2)), (0, (7, 2, 1.5, 2)), (0, (10, 3)),
@@ -33,7 +35,7 @@ class Panel:
     A line is (x, y), or (x, Y) with a row for each seed. Then the mean and the range of the seeds
     are drawn; with ``median``, the median and the middle half of the seeds; with ``errors``, the
     mean and bars of one standard error to either side. Points in a plane are drawn as they are,
-    the first ones in grey.
+    the first ones in grey. The legend lies above the panel, where it hides no line.
     """
 
     title: str
@@ -49,7 +51,10 @@ class Panel:
     points: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)  # (N, 2) each
     grey: Collection[str] = ()  # labels of the reference lines
     dots: Collection[str] = ()  # labels of lines of which only the points are drawn
-    high: float | None = None  # the end of a vertical axis that starts at 0
+    bands: Collection[str] = ()  # labels of lines of which only the range is drawn
+    names: Sequence[str] = ()  # of the places 0, 1, ... of an axis of categories
+    low: float = 0.0  # the begin of a vertical axis, if its end is given
+    high: float | None = None  # its end
 
 
 def thin(length: int, points: int = LINE_POINTS, log: bool = False) -> np.ndarray:
@@ -78,16 +83,30 @@ def middle_and_range(lines: np.ndarray, median: bool) -> tuple[np.ndarray, np.nd
     return lines.mean(0), lines.min(0), lines.max(0)
 
 
+def shortened(text: str, most: int) -> str:
+    """Return a text, its middle left out if it has more characters than ``most``.
+
+    >>> shortened("days between order and delivery", 16), shortened("days", 16)
+    ('days betwe…ivery', 'days')
+    """
+    if len(text) <= most:
+        return text
+    tail = (most - 1) // 3
+    return f"{text[: most - 1 - tail]}…{text[-tail:]}"
+
+
 def drawing(panels: Sequence[Panel], width: float = 5.2) -> Figure:
     """Draw panels side by side, planes in rows of at most three, each ``width`` inches wide."""
     columns = min(len(panels), PLANES) if panels[0].points else len(panels)
-    lines = -(-len(panels) // columns)
-    result = Figure(figsize=(width * columns, 3.8 * lines), layout="constrained")
+    lines, above = -(-len(panels) // columns), max(_above(panel, width) for panel in panels)
+    height = 1.2 + width / 2 + above / 72
+    result = Figure(figsize=(width * columns, height * lines), layout="constrained")
     places = np.atleast_1d(result.subplots(lines, columns)).ravel()
     for axes in places[len(panels) :]:
         axes.set_axis_off()
     for axes, panel in zip(places, panels, strict=False):
-        axes.set(title=panel.title, xlabel=_word(panel.x), ylabel=panel.y)
+        axes.set_title(panel.title, pad=6 + _above(panel, width))
+        axes.set(xlabel=_word(shortened(panel.x, int(10 * width))), ylabel=panel.y)
         if panel.points:
             for i, (label, points) in enumerate(panel.points.items()):
                 looks = {"c": "0.75", "s": 8} if i == 0 else {"s": 30}
@@ -99,11 +118,22 @@ def drawing(panels: Sequence[Panel], width: float = 5.2) -> Figure:
             image = axes.pcolormesh(times + 1, kernels, panel.weights[times].T, vmin=0)
             result.colorbar(image, ax=axes)
         else:
-            _draw_lines(axes, panel)
+            _draw_lines(axes, panel, width)
     return result
 
 
-def _draw_lines(axes: Any, panel: Panel) -> None:
+def _legend_columns(panel: Panel, width: float) -> int:
+    """The number of columns of a legend that is as wide as the panel."""
+    letters = max(map(len, panel.lines), default=0)
+    return max(1, int((72 * width - 40 + 2 * LEGEND) / (LEGEND * (6 + LETTER * letters))))
+
+
+def _above(panel: Panel, width: float) -> float:
+    """The height of the legend above a panel, in points."""
+    return 1.35 * LEGEND * -(-len(panel.lines) // _legend_columns(panel, width))
+
+
+def _draw_lines(axes: Any, panel: Panel, width: float) -> None:
     axes.set_prop_cycle(color=COLOURS * len(DASHES), linestyle=DASHES * len(COLOURS))
     for label, (x, y) in panel.lines.items():
         y = np.atleast_2d(y)
@@ -114,6 +144,13 @@ def _draw_lines(axes: Any, panel: Panel) -> None:
             axes.errorbar(x, means, bars, label=label, capsize=2, lw=1, elinewidth=0.6)
             continue
         middle, low, high = middle_and_range(y, panel.median)
+        if label in panel.bands:
+            looks = {"label": _word(label), "color": COLOURS[0], "alpha": 0.2, "lw": 0}
+            if panel.names:
+                axes.bar(x, high - low, 0.6, low, **looks)
+            else:
+                axes.fill_between(x, low, high, **looks)
+            continue
         looks = {"color": GREY, "zorder": 1.9} if label in panel.grey else {}
         looks |= {"linestyle": "none", "zorder": 2.1} if label in panel.dots else {}
         marker = "o" if panel.marks or label in panel.dots else None
@@ -122,13 +159,33 @@ def _draw_lines(axes: Any, panel: Panel) -> None:
             axes.fill_between(x, low, high, color=line.get_color(), alpha=0.15, lw=0)
     axes.set(xscale="log" if panel.log_x else "linear", yscale="log" if panel.log_y else "linear")
     if panel.high is not None:
-        axes.set_ylim(0, panel.high)
+        axes.set_ylim(panel.low, panel.high)
+    if panel.names:
+        _name_places(axes, panel.names, width)
+    elif not panel.log_x:
+        axes.locator_params(axis="x", nbins=int(1.2 * width))
+    if not panel.log_y:
+        axes.ticklabel_format(axis="y", useOffset=False)
     axes.grid(alpha=0.3)
-    axes.legend(fontsize=8, handlelength=3.5)
+    columns = _legend_columns(panel, width)
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False,
+                fontsize=LEGEND, handlelength=3, borderpad=0, labelspacing=0.2)  # fmt: skip
+
+
+def _name_places(axes: Any, names: Iterable[str], width: float) -> None:
+    """Write names below the places 0, 1, ... of an axis, aslant if they are long."""
+    texts = [_word(shortened(name, 18)) for name in names]
+    is_long = sum(map(len, texts)) + 2 * len(texts) > 9 * width
+    looks = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if is_long else {}
+    axes.set_xticks(range(len(texts)), texts, fontsize=LEGEND, **looks)
+    axes.set_xlim(-0.5, len(texts) - 0.5)
 
 
 def dots(
-    x: str, measured: Mapping[str, tuple[float, float]], printed: Mapping[str, float] | None = None
+    x: str,
+    measured: Mapping[str, tuple[float, float]],
+    printed: Mapping[str, float] | None = None,
+    width: float = 7.0,
 ) -> Figure:
     """Draw a dot for each mean, one below the other, on an axis that includes 0.
 
@@ -136,8 +193,9 @@ def dots(
       x: the label of the axis.
       measured: means and standard deviations by name; deviations are lines to either side.
       printed: figures to compare with, by name, drawn as diamonds.
+      width: the width of the drawing in inches.
     """
-    result = Figure(figsize=(7, 0.8 + 0.22 * len(measured)), layout="constrained")
+    result = Figure(figsize=(width, 0.8 + 0.22 * len(measured)), layout="constrained")
     axes, (means, stds) = result.subplots(), np.array([*measured.values()]).T
     places = {name: i for i, name in enumerate(measured)}
     axes.axvline(0, color=GREY, lw=0.8)
@@ -146,8 +204,10 @@ def dots(
     beside = {places[name]: value for name, value in (printed or {}).items()}
     looks = {"marker": "D", "fc": "none", "ec": COLOURS[1], "zorder": 3}
     axes.scatter([*beside.values()], [*beside], **looks)
-    axes.set_yticks([*places.values()], map(_word, places))
+    names = [_word(shortened(name, int(7 * width))) for name in places]
+    axes.set_yticks([*places.values()], names, fontsize=LEGEND)
     axes.set(xlabel=x, ylim=(len(places) - 0.5, -0.5))
+    axes.locator_params(axis="x", nbins=int(1.2 * width))
     axes.grid(axis="x", alpha=0.3)
     return result
 
