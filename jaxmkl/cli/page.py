@@ -1,7 +1,7 @@
 """Parts of the page of a run: curves over its rows, drawings with their values, sections."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from xml.etree.ElementTree import Element
 
 import numpy as np
@@ -12,8 +12,8 @@ from jaxmkl.evaluate.drawings import Panel, as_svg, dots, drawing
 from jaxmkl.evaluate.markup import element
 
 WINDOWS = 80  # windows in a drawing, at most
-WIDTH = 5.2  # inches of a drawing
-SMALL = 4.2  # inches of one that can be read at 400 pixels
+WIDTH = 4.8  # inches of a drawing, whose letters can be read at 400 pixels
+SMALL = 4.2  # inches of one that stands beside another where there is room
 LOG_FROM = 8.0  # ratio of the 95 % and 5 % quantiles beyond which an axis is logarithmic
 CLIP_FROM = 2.5  # ratio of the largest value and the 98 % quantile beyond which it is cut off
 PARTS = 10  # parts of the rows, each with a coverage of its own
@@ -136,11 +136,17 @@ def by_part(
 
 
 def ranked(
-    name: str, x: str, shown: Iterable[tuple[str, float]], what: str, table: Element
+    name: str,
+    x: str,
+    shown: Iterable[tuple[str, float]],
+    what: str,
+    table: Element,
+    text: Callable[[float], str] = "{:.3f}".format,
 ) -> Element:
     """Numbers of a learner by their names, drawn one below the other, and as a table."""
-    measured = {f"{label}: {value:.3f}": (value, 0.0) for label, value in shown}
-    return element("figure", element("h3", name), as_svg(dots(x, measured), what), table)
+    measured = {f"{label}: {text(value)}": (value, 0.0) for label, value in shown}
+    drawn = as_svg(dots(x, measured, width=WIDTH), what)
+    return element("figure", element("h3", name), drawn, table)
 
 
 def first_seed(results: Results) -> str:

@@ -36,10 +36,9 @@ def residuals(results: Results) -> list[Element]:
     for name, learner in results.learners.items():
         if learner.said and len(learner.said["label"]):
             shown += [_against(results, name, learner.said), *_over_rows(results, name)]
-    text = (
-        "On the line a prediction is exact. Below, labels minus predictions: a mean off 0 tells "
-    )
-    text += "of predictions that lag behind, the band is one standard deviation to either side."
+    text = "On the grey line a prediction is exact. The other drawings are of labels minus "
+    text += "predictions: where their mean is above 0, predictions are too low, and where it is "
+    text += "below, too high; the band is one standard deviation to either side."
     return section("How far off it is", text, shown, small=True)
 
 
@@ -111,8 +110,8 @@ def densities(results: Results) -> list[Element]:
     of = {name: density for name, density in each.items() if sum(density.get("pit", ()))}
     if not of:
         return []
-    text = "Right densities reach the grey lines. Probabilities that pile up at both ends tell of "
-    text += "densities that are too narrow, in the middle of such that are too wide."
+    text = "Right densities reach the grey lines. If the probabilities pile up at both ends, the "
+    text += "densities are too narrow; if they pile up in the middle, too wide."
     drawn = [_transforms(results, of), _coverages(results, of)]
     drawn += [_intervals(results, name, density["latest"]) for name, density in of.items()]
     return section("How sure it is", text, drawn)
@@ -135,7 +134,7 @@ def _transforms(results: Results, of: Mapping[str, Mapping[str, Any]]) -> Elemen
 
 
 def _coverages(results: Results, of: Mapping[str, Mapping[str, Any]]) -> Element:
-    """Coverage by tenths of the rows, and the other scores there as a table."""
+    """Coverage by parts of the rows, and the other scores there as a table."""
     ends, starts = results.curves.rows, parts_of(len(results.curves.rows))
     rows = [ends[i - 1] for i in (*starts[1:], len(ends))]
     found = {(name, metric): by_part(results.curves, starts, values)
@@ -144,7 +143,7 @@ def _coverages(results: Results, of: Mapping[str, Mapping[str, Any]]) -> Element
     lines = {name: 100 * found[name, "coverage"] for name in of}
     lines |= {UNIFORM: np.full(len(rows), 100 * COVERAGE)}
     panel = Panel("", "rows", "labels inside, in %", steps(rows, lines), grey=[UNIFORM])
-    what = f"labels inside their interval of {100 * COVERAGE:.0f} %, by tenths of the rows"
+    what = f"labels inside their interval of {100 * COVERAGE:.0f} %, by parts of the rows"
     what += first_seed(results)
     texts = {f"{name}: {' '.join(METRICS[metric][0].split())}": map(figure, values)
              for (name, metric), values in found.items()}  # fmt: skip
@@ -154,9 +153,9 @@ def _coverages(results: Results, of: Mapping[str, Mapping[str, Any]]) -> Element
 def _intervals(results: Results, name: str, of: Mapping[str, Sequence[float]]) -> Element:
     """The last labels of a learner, with predictions and intervals."""
     x, label, band = np.array(of["row"]), np.array(of["label"]), np.array([of["low"], of["high"]])
-    around = f"prediction, {100 * COVERAGE:.0f} % interval"
-    lines = {around: (x, band), "label": (x, label)}
-    panel = Panel("", "rows", "target", lines, dots=["label"])
+    around = f"{100 * COVERAGE:.0f} % interval"
+    lines = {around: (x, band), "prediction": (x, np.array(of["prediction"])), "label": (x, label)}
+    panel = Panel("", "rows", "target", lines, dots=["label"], bands=[around])
     texts = {name: map(figure, values) for name, values in of.items() if name != "row"}
     what = f"the last {len(x)} labels and their intervals: {name}{first_seed(results)}"
     return framed(panel, what, table_of("row", map("{:,.0f}".format, x), texts))

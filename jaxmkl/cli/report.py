@@ -35,6 +35,7 @@ def page(results: Results) -> str:
         *page_models.kernels(results),
         *page_models.carriers(results),
         *page_models.confusions(results),
+        *page_models.growth(results),
         *page_models.importances(results),
         *page_models.words(results),
         *page_models.effects(results),
@@ -55,17 +56,17 @@ def _head(results: Results, name: str) -> Element:
     facts = [("task", results.task), ("rows", f"{results.num_rows:,}")]
     if results.num_unlabelled:
         facts.append(("without a target", f"{results.num_unlabelled:,}, not learned"))
-    if results.judged_from != 1:
-        facts.append(("errors", unjudged(results)))
     facts += [
         ("inputs", f"{results.num_inputs:,}"),
         ("time with compilation", f"{results.seconds:.1f} s"),
         ("memory at most", size(results.peak_bytes)),
     ]
+    if results.judged_from != 1:
+        facts.append(("errors", unjudged(results)))
     if results.classes:
         named, count = ", ".join(results.classes[:CLASSES]), len(results.classes)
         more = f", and {count - CLASSES} more" if count > CLASSES else ""
-        facts.insert(1, (f"{count} classes", named + more))
+        facts.append((f"{count} classes", named + more))
     made.append(markup.pairs(facts))
     return made
 
@@ -178,7 +179,7 @@ def _settings(results: Results) -> Element:
     made = " · ".join(f"{name} {version}" for name, version in results.versions.items())
     return markup.section(
         "How it was made",
-        element("pre", results.command),
+        markup.command(results.command),
         markup.folded("Options", markup.pairs(given)),
         markup.folded("Learners' arguments", markup.pairs(learners)),
         element("p", made, class_="faint"),

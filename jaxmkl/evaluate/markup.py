@@ -9,6 +9,8 @@ from xml.etree.ElementTree import Element, tostring
 
 from jaxmkl.evaluate.rows import Row, mean_and_std, printable
 
+LONG = 40  # characters of a text that has a line of its own, at least
+
 
 def element(name: str, /, *inside: Element | str, **attributes: object) -> Element:
     """Return an element with text and elements inside it.
@@ -46,10 +48,23 @@ def items(sentences: Iterable[str]) -> Element:
 
 
 def pairs(of: Iterable[tuple[str, str]]) -> Element:
-    """Return a list of names with their meanings."""
+    """Return a list of names with their meanings; a long meaning has the whole width."""
     made = element("dl")
     for name, what in of:
-        made.append(element("div", element("dt", name), element("dd", what)))
+        pair = element("div", element("dt", name), element("dd", what))
+        if len(what) >= LONG:
+            pair.set("class", "long")
+        made.append(pair)
+    return made
+
+
+def command(line: str) -> Element:
+    """Return a line of a shell, which is broken between its words only."""
+    made = element("pre")
+    for i, word in enumerate(line.split(" ")):
+        made.append(element("span", word))
+        made[i].tail = " "
+    made[-1].tail = None
     return made
 
 
@@ -60,7 +75,8 @@ def folded(title: str, inside: Element) -> Element:
 
 def table(head: Sequence[Element | str], rows: Iterable[Element]) -> Element:
     """Return a table that scrolls sideways if it is wider than the page."""
-    titles = (cell if isinstance(cell, Element) else element("th", cell) for cell in head)
+    titles = (cell if isinstance(cell, Element) else element("th", cell, scope="col")
+              for cell in head)  # fmt: skip
     top = element("thead", element("tr", *titles))
     body = element("tbody", *rows)
     return element("div", element("table", top, body), class_="wide", tabindex=0)
