@@ -20,8 +20,9 @@ from jaxmkl.evaluate import (
 from jaxmkl.evaluate.effects import POINTS
 
 EFFECTS = 6  # columns whose effect is told
-TRIED = 16  # columns that are tried to find them, if a learner has no importances
+TRIED = 16  # columns that are tried to find them, if none is known to matter
 PERMUTED = 32  # columns that may be found idle
+MEASURED = 128  # columns whose worth is measured
 AT_ONCE = POINTS * LATEST  # rows that are predicted together: one program for all
 
 Predict = Callable[[np.ndarray], np.ndarray]
@@ -40,44 +41,54 @@ def predictor(learner: Learner, state: PyTree) -> Predict:
     return values
 
 
+def told(learner: Learner, values: Predict, evaluation: Evaluation) -> tuple[Predict, str]:
+    """The function that predicts the number of rows (n, D) that effects are of, and its class.
+
+    See ``Learned.effects``. The class is "" of numbers. There is at least one of the last rows.
+    """
+    names, of_latest = evaluation.columns.classes, values(evaluation.latest)
+    if not names:
+        start = evaluation.now.baselines.start
+        return lambda X: start + values(X), ""
+    if of_latest.ndim == 1:
+        sure = predicts_log_odds(learner)
+        return lambda X: np.exp(-np.logaddexp(0.0, -values(X))) if sure else values(X), names[1]
+    place = int(np.argmax(np.bincount(of_latest.argmax(axis=1))))
+    return lambda X: softmax(values(X), axis=1)[:, place], names[place]
+
+
 def effects_of(
-    learner: Learner, values: Predict, evaluation: Evaluation, shares: Mapping[str, float]
+    number: Predict, evaluation: Evaluation, shares: Mapping[str, float]
 ) -> dict[str, Effect]:
-    """The effects of the columns that matter most, over the last rows; texts have none.
+    """The effects of the columns with the largest shares, over the last rows; texts have none.
 
     Their number is bounded, and so is the work: 16 columns, 8 values and 64 rows at most.
     """
     columns, X = evaluation.columns, evaluation.latest
-    if not len(X):
-        return {}
-    number = _number_of(learner, evaluation, values(X))
     found, texts = dict[str, Effect](), {begin for begin, _ in columns.of_words}
-    tried = [*(shares or columns.names)][: EFFECTS if shares else TRIED]
-    for name, places in _places(evaluation).items():
-        if name in tried and places[0] not in texts:
-            names = [columns.features[place] for place in places]
-            is_category = all(one.startswith(f"{name}=") for one in names)
-            first = places[0]
-            one = effect(lambda X: number(values(X)), X, first, names, is_category=is_category)
-            if one is not None:
-                start = 0.0 if is_category else float(columns.starts[first])
-                found[name] = one._replace(at=tuple(start + at for at in one.at))
+    places = _places(evaluation)
+    of_no_text = [name for name in shares or places if places[name][0] not in texts]
+    for name in of_no_text[: EFFECTS if shares else TRIED]:
+        names, first = [columns.features[place] for place in places[name]], places[name][0]
+        is_category = all(one.startswith(f"{name}=") for one in names)
+        one = effect(number, X, first, names, is_category=is_category)
+        if one is not None:
+            start = 0.0 if is_category else float(columns.starts[first])
+            found[name] = one._replace(at=tuple(start + at for at in one.at))
     of = shares or {name: one.range for name, one in found.items()}
     return {name: found[name] for name in sorted(found, key=lambda name: -of[name])[:EFFECTS]}
 
 
-def words_of(
-    learner: Learner, values: Predict, evaluation: Evaluation
-) -> dict[str, dict[str, WordEffect]]:
+def words_of(number: Predict, evaluation: Evaluation) -> dict[str, dict[str, WordEffect]]:
     """The words of each column of texts that change predictions most, in rows that were kept."""
     columns, watched = evaluation.columns, evaluation.now.watched
     X = np.zeros((0, 0)) if watched is None else watched.judged(len(evaluation.runners))[0]
     if not columns.of_words or not len(X):
         return {}
-    number, places = _number_of(learner, evaluation, values(X)), _places(evaluation)
+    places = _places(evaluation)
     return {
         name: words(
-            lambda X: number(values(X)),
+            number,
             X,
             of[0],
             [columns.features[place].removeprefix(f"{name}: ") for place in of],
@@ -90,18 +101,42 @@ def words_of(
 def idle_columns(
     learner: Learner, values: Predict, evaluation: Evaluation, shares: Mapping[str, float]
 ) -> dict[str, float]:
-    """The columns that may be left out: see :func:`jaxmkl.evaluate.advice.idle`.
+    """The columns that may be left out: see :func:`jaxmkl.evaluate.advice.idle`."""
+    losses, X = _later(learner, values, evaluation)
+    places = _places(evaluation)
+    if not len(X) or len(places) < 2:
+        return {}
+    tried = [*(shares or places)][::-1][:PERMUTED]
+    found = advice.idle(losses, X, {name: places[name] for name in tried})
+    return found if len(found) < len(places) else {}
 
-    Rows are those that were kept of the last half of the stream.
+
+def growth_of(
+    learner: Learner, values: Predict, evaluation: Evaluation, shares: Mapping[str, float]
+) -> dict[str, float]:
+    """How much the error grows without each column: see :func:`jaxmkl.evaluate.advice.growth`.
+
+    Of very many columns, those with the largest ``shares`` are measured, or the first ones.
+    """
+    losses, X = _later(learner, values, evaluation)
+    places = _places(evaluation)
+    tried = [*(shares or places)][:MEASURED]
+    return advice.growth(losses, X, {name: places[name] for name in tried}) if len(X) else {}
+
+
+def _later(
+    learner: Learner, values: Predict, evaluation: Evaluation
+) -> tuple[Predict, np.ndarray]:
+    """The losses of rows that were kept of the last half of the stream, twice, and these rows.
+
+    The rows (n, D) are none if they are too few to tell anything.
     """
     watched, K = evaluation.now.watched, len(evaluation.columns.classes)
-    if watched is None:
-        return {}
-    X, y, _ = watched.judged(len(evaluation.runners))
-    X, y = X[len(X) // 2 :], y[len(y) // 2 :]
-    places = _places(evaluation)
-    if len(X) < AT_ONCE // 8 or len(places) < 2:
-        return {}
+    X, y = np.zeros((0, len(evaluation.columns.features))), np.zeros(0)
+    if watched is not None:
+        X, y, _ = watched.judged(len(evaluation.runners))
+    first = len(X) // 2 if len(X) >= AT_ONCE // 4 else len(X)
+    X, y = X[first:], y[first:]
     start, sure, twice = evaluation.now.baselines.start, predicts_log_odds(learner), np.tile(y, 2)
 
     def losses(X: np.ndarray) -> np.ndarray:
@@ -114,9 +149,7 @@ def idle_columns(
             f = np.stack([np.zeros_like(f), f], axis=1)
         return -np.take_along_axis(log_softmax(f, axis=1), twice[:, None].astype(int), 1)[:, 0]
 
-    tried = [*(shares or places)][::-1][:PERMUTED]
-    found = advice.idle(losses, X, {name: places[name] for name in tried})
-    return found if len(found) < len(places) else {}
+    return losses, X
 
 
 def single_numbers(evaluation: Evaluation, X: np.ndarray) -> dict[str, np.ndarray]:
@@ -141,15 +174,3 @@ def _places(evaluation: Evaluation) -> dict[str, range]:
             found[kind.name] = range(first, first + len(kind.features))
         first += len(kind.features)
     return found
-
-
-def _number_of(learner: Learner, evaluation: Evaluation, values: np.ndarray) -> Predict:
-    """The function that makes numbers (n,) of predictions, given some: see ``Learned.effects``."""
-    if not evaluation.columns.classes:
-        start = evaluation.now.baselines.start
-        return lambda f: start + f
-    if values.ndim == 1:
-        sure = predicts_log_odds(learner)
-        return lambda f: np.exp(-np.logaddexp(0.0, -f)) if sure else f
-    place = int(np.argmax(np.bincount(values.argmax(axis=1))))
-    return lambda f: softmax(f, axis=1)[:, place]

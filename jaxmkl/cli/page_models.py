@@ -1,5 +1,6 @@
 """Sections of the page of a run on what learners learned: kernels, columns, words, classes."""
 
+import math
 import re
 from collections.abc import Iterable
 from xml.etree.ElementTree import Element
@@ -7,13 +8,15 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from jaxmkl.cli.page import PERCENT, SMALL, first_seed, framed, ranked, section, table_of
-from jaxmkl.cli.results import Results
+from jaxmkl.cli.results import Learned, Results
 from jaxmkl.evaluate import figure, markup, printable, recalls
 from jaxmkl.evaluate.drawings import Panel
 from jaxmkl.evaluate.markup import element
 
 CLASSES = 12  # classes that are named, at most
 SHOWN = 20  # inputs whose importance is drawn
+SLIGHT = 0.02  # share of the range of the labels that an axis of effects has at least
+EIGHT = "eight rows of ten"
 ONE_PARAMETER = re.compile(r"(\w+)\((\w+)=([^,]+)\)")
 
 
@@ -69,19 +72,34 @@ def words(results: Results) -> list[Element]:
             if of:
                 texts = {"rows": [f"{one.rows}" for one in of.values()]}
                 texts["change"] = [figure(one.change) for one in of.values()]
-                tables.append(element("h3", f"{name}: {column}"))
+                tables.append(element("h3", f"{name}, by {column}: {_unit(learner)}"))
                 tables.append(markup.columns("word", of, texts))
     text = "Rows spread over the run, predicted with a word and without it: the mean change "
-    text += f"of the {_unit(results)}. Words are in the order of the sum of the changes."
+    text += "of the prediction. Words are in the order of the sum of the changes."
     return section("Words that matter", text, tables)
 
 
-def _unit(results: Results) -> str:
+def _unit(learner: Learned) -> str:
     """The number of a prediction that effects are of."""
-    if not results.classes:
-        return "prediction, in units of the target"
-    which = "second class" if len(results.classes) == 2 else "class predicted most often"
-    return f"prediction of the {which}"
+    named = f" of {learner.told_class!r}" if learner.told_class else ", in units of the target"
+    return f"prediction{named}"
+
+
+def growth(results: Results) -> list[Element]:
+    """How much the error of each learner grows without a column."""
+    drawn = list[Element]()
+    for name, learner in results.learners.items():
+        if learner.growth:
+            of, number = learner.growth, "{:.3g}".format
+            folded = table_of("column", of, {"growth": map(number, of.values())})
+            most, what = [*of.items()][:SHOWN], f"columns that matter to {name}"
+            drawn.append(ranked(name, "growth of the error", most, what, folded, number))
+    text = "How much the error grows if a column has the values of other rows, as a share of it: "
+    text += "about 0 if the column does not matter, 1 if the error doubles. "
+    if results.classes:
+        text += "The error is the log loss, or without probabilities the share of mistakes. "
+    text += "Where columns tell the same, each alone may seem to matter little."
+    return section("Columns that matter", text, drawn)
 
 
 def importances(results: Results) -> list[Element]:
@@ -92,30 +110,46 @@ def importances(results: Results) -> list[Element]:
         if shares:
             texts = {"importance": map("{:.3f}".format, shares.values())}
             folded = table_of("input", shares, texts, f"{name}: {len(shares)} inputs")
-            most, what = [*of_columns.items()][:SHOWN], f"importance of the columns of {name}"
-            tables.append(ranked(name, "importance", most, what, folded))
+            most, what = [*of_columns.items()][:SHOWN], f"shares of the metric of {name}"
+            tables.append(ranked(name, "share", most, what, folded))
     text = "Shares of the learned metric, summed over the inputs that a column became: the "
-    text += "larger, the more it matters."
-    return section("Columns that matter", text, tables)
+    text += "larger, the more a change of the column changes the kernels. A column whose effect "
+    text += "is nearly linear may matter much, and have a small share."
+    return section("The learned metric", text, tables)
 
 
 def effects(results: Results) -> list[Element]:
     """How the predictions of each learner change with the columns that matter most."""
-    shown, unit = list[Element](), _unit(results)
+    shown = list[Element]()
     for name, learner in results.learners.items():
+        low, high = _ends(learner)
         for column, of in learner.effects.items():
-            said = [", ".join(one.removeprefix(f"{column}=") for one in of.names)] * bool(of.names)
+            names = [one.removeprefix(f"{column}=") for one in of.names]
             x, band = np.array(of.at), np.array([of.low, of.high])
-            lines = {"mean": (x, np.array(of.mean)), "eight rows of ten": (x, band)}
-            panel = Panel("", ": ".join([column, *said]), "", lines, marks=True, dots=["mean"])
+            lines = {EIGHT: (x, band), "mean": (x, np.array(of.mean))}
+            panel = Panel("", column, "", lines, marks=True, dots=["mean"] if names else [],
+                          bands=[EIGHT], names=names, low=low, high=high)  # fmt: skip
             texts = {key: map(figure, getattr(of, key)) for key in ("mean", "low", "high")}
-            table = table_of(column, of.names or map(figure, of.at), texts)
-            what = printable(f"{name}, by {column}: {unit}")
+            table = table_of(column, names or map(figure, of.at), texts)
+            what = printable(f"{name}, by {column}: {_unit(learner)}")
             shown.append(framed(panel, what, table, width=SMALL))
     text = "Predictions of the last rows, each with this column replaced by values of other rows. "
     text += "Where the band is narrow, the column does the same to every row. Columns that go "
-    text += "together are moved apart, so far ends may be rows that never were."
+    text += "together are moved apart, so far ends may be rows that never were. The drawings of a "
+    text += "learner share their vertical axis."
     return section("How columns change predictions", text, shown, small=True)
+
+
+def _ends(learner: Learned) -> tuple[float, float | None]:
+    """The ends of the vertical axis of the effects of a learner, where what is slight looks so."""
+    all_of = (value for of in learner.effects.values() for value in (*of.low, *of.high, *of.mean))
+    values = np.array([value for value in all_of if math.isfinite(value)])
+    if not len(values):
+        return 0.0, None
+    of_labels = float(np.ptp(learner.said["label"])) if learner.said else 1.0
+    half = 0.53 * (max(float(np.ptp(values)), SLIGHT * of_labels) or 1.0)
+    middle = float(values.min() + values.max()) / 2
+    return middle - half, middle + half
 
 
 def confusions(results: Results) -> list[Element]:

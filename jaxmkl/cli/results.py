@@ -14,7 +14,15 @@ import numpy as np
 
 from jaxmkl._version import __version__
 from jaxmkl.cli import options
-from jaxmkl.cli.effects import effects_of, idle_columns, predictor, single_numbers, words_of
+from jaxmkl.cli.effects import (
+    effects_of,
+    growth_of,
+    idle_columns,
+    predictor,
+    single_numbers,
+    told,
+    words_of,
+)
 from jaxmkl.cli.prequential import BOOSTING, LINEAR, BadRow, Evaluation, Runner
 from jaxmkl.evaluate import (
     Candidate,
@@ -60,11 +68,17 @@ class Learned(NamedTuple):
     density: Mapping[str, Any] = {}
     #: the sums of ``importances`` over the inputs of each column
     column_importances: Mapping[str, float] = {}
+    #: how much the error (of probabilities the log loss) grows if a column has the values of other
+    #: rows, as a share of it, over some rows of the last half, the largest first; of the first
+    #: seed, where a report or figures are written
+    growth: Mapping[str, float] = {}
     #: partial dependence on the columns that matter most, by name, over the last rows, of the
     #: first seed, where a report or figures are written: of the number in units of the target,
     #: of the probability (or the margin) of the second of two classes, or of the probability of
     #: the class predicted most often
     effects: Mapping[str, Effect] = {}
+    #: the class whose probability (or margin) effects and words are of; "" of numbers
+    told_class: str = ""
     #: judged rows of class i that were taken for class j (K, K), of the first seed; () of numbers
     confusion: tuple[tuple[float, ...], ...] = ()
     #: of columns of texts, by name, the words that change ``effects``' numbers most
@@ -263,12 +277,14 @@ def _learned(
     learner, first, columns = runners[0].learner, runners[0].now, evaluation.columns
     shares = importances(learner, first.state, columns.features)
     by_name = by_column(shares, {kind.name: kind.features for kind in columns.kinds})
-    effects = words = {}
-    if is_written:
+    effects, words, growth, told_class = {}, {}, {}, ""
+    if is_written and len(evaluation.latest):
         settled, state = runners[0].settled()
         values = predictor(settled, state)
-        effects = effects_of(settled, values, evaluation, by_name)
-        words = words_of(settled, values, evaluation)
+        growth = growth_of(settled, values, evaluation, by_name)
+        number, told_class = told(settled, values, evaluation)
+        effects = effects_of(number, evaluation, growth or by_name)
+        words = words_of(number, evaluation)
     return Learned(
         microseconds=1e6 * _seconds(runners) / evaluation.now.num_rows,
         state_bytes=state_bytes(first.state),
@@ -277,7 +293,9 @@ def _learned(
         calibration={} if first.certainty is None else first.certainty.calibration(),
         density={} if first.densities is None else first.densities.calibration(),
         column_importances=by_name,
+        growth=growth,
         effects=effects,
+        told_class=told_class,
         confusion=tuple(map(tuple, first.score.confusion.tolist())),
         words=words,
         shares=_shares(runners[0]),
@@ -335,7 +353,7 @@ def _advice(
         found.append(advice.rows_that_help(curves[best], now.scores[0].curve, metric))
     if is_written:
         learner, state = runner.settled()
-        shares = learned[best].column_importances
+        shares = learned[best].growth
         idle = idle_columns(learner, predictor(learner, state), evaluation, shares)
         found.append(advice.of_idle(idle, best))
     as_good = [name for name, curve in curves.items()

@@ -133,10 +133,11 @@ def table(results: Results, file: TextIO | None = None) -> None:
     console.print(shown)
     say(f"{rows}; {cost}")
     for name, learner in results.learners.items():
-        shares = [*learner.column_importances.items()][:IMPORTANT]
-        most = [f"{one} {share:.2f}" for one, share in shares]
+        of = learner.growth or learner.column_importances
+        what = "columns that matter most to" if learner.growth else "columns in the metric of"
+        most = [f"{one} {value:.2g}" for one, value in [*of.items()][:IMPORTANT]]
         if most:
-            say(f"columns that matter most to {name}: {', '.join(most)}")
+            say(f"{what} {name}: {', '.join(most)}")
     for advice in results.advice:
         say(f"next: {advice.text}")
 

@@ -6,7 +6,8 @@ confidence :data:`SURE` allows it; otherwise nothing is.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -278,7 +279,7 @@ def leaks(
     share, each = 100 * max(found.values()), ", each" if len(found) > 1 else ""
     text = f"{named}{more} alone{each} predicts the target nearly perfectly, to {share:.2g} % of "
     text += "the error without inputs, and other columns add nothing. Unless it is known before "
-    text += f"the target, it gives the answer away: leave it out (--drop {','.join(found)})."
+    text += f"the target, it gives the answer away: leave it out ({_drop(found)})."
     return Advice("leak", text, {"columns": found})
 
 
@@ -312,19 +313,12 @@ def idle(
       The upper limits of the increase of the mean loss, as a share of it, by each column, whose
       inputs are permuted; the limit of all of them together is at most :data:`IDLE`, too.
     """
-    rng, n = np.random.default_rng(SEED), len(X)
-    moved = np.concatenate([X[rng.permutation(n)], X[rng.permutation(n)]])
-    twice = np.concatenate([X, X])
-    usual = losses(twice)
-    error = float(usual.mean())
+    more, error = _moved(losses, X)
     if not error > 0:
         return {}
 
     def limit(places: Sequence[int]) -> float:
-        changed = twice.copy()
-        changed[:, places] = moved[:, places]
-        more = (losses(changed) - usual).reshape(2, n).mean(axis=0)
-        return _limit(more, 0) / error
+        return _limit(more(places), 0) / error
 
     found = {name: limit(places) for name, places in columns.items()}
     named = sorted((name for name in found if found[name] <= IDLE), key=found.__getitem__)
@@ -333,15 +327,61 @@ def idle(
     return {name: found[name] for name in named}
 
 
+def growth(
+    losses: Callable[[np.ndarray], np.ndarray],
+    X: np.ndarray,
+    columns: Mapping[str, Sequence[int]],
+) -> dict[str, float]:
+    """The increase of the mean loss if a column is permuted, as a share of it, the largest first.
+
+    The arguments are those of :func:`idle`. It is the permutation importance of Breiman (2001),
+    Random forests, Machine Learning 45, https://doi.org/10.1023/A:1010933404324.
+
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 0.0], [3.0, 1.0]])
+    >>> growth(lambda X: 1 + X[:, 0] * 0, X, {"a": [0], "b": [1]})
+    {'a': 0.0, 'b': 0.0}
+    """
+    more, error = _moved(losses, X)
+    if not 0 < error < math.inf:
+        return {}
+    found = {name: float(more(places).mean()) / error for name, places in columns.items()}
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def _moved(
+    losses: Callable[[np.ndarray], np.ndarray], X: np.ndarray
+) -> tuple[Callable[[Sequence[int]], np.ndarray], float]:
+    """The function that returns the increases of losses (n,) if columns move, and the mean loss.
+
+    A loss is the mean over two permutations of the rows.
+    """
+    rng, n = np.random.default_rng(SEED), len(X)
+    moved = np.concatenate([X[rng.permutation(n)], X[rng.permutation(n)]])
+    twice = np.concatenate([X, X])
+    usual = losses(twice)
+
+    def more(places: Sequence[int]) -> np.ndarray:
+        changed = twice.copy()
+        changed[:, places] = moved[:, places]
+        return np.asarray((losses(changed) - usual).reshape(2, n).mean(axis=0))
+
+    return more, float(usual.mean())
+
+
 def of_idle(found: Mapping[str, float], learner: str) -> Advice | None:
     """The sentence on idle columns of a learner, if there are any."""
     if not found:
         return None
     names, several = ", ".join(map(repr, found)), len(found) > 1
     text = f"{names} {'change' if several else 'changes'} the error of {learner} by less than "
-    text += f"{100 * IDLE:.0f} %{', all together' if several else ''}: without "
-    text += f"{'them' if several else 'it'} it learns as much (--drop {','.join(found)})."
+    text += f"{100 * IDLE:.0f} %{', all together' if several else ''}: "
+    text += f"{learner} learns as much without {'them' if several else 'it'} ({_drop(found)})."
     return Advice("idle", text, {"columns": found})
+
+
+def _drop(names: Iterable[str]) -> str:
+    """The option that leaves columns out, as a shell reads it."""
+    return f"--drop {shlex.quote(','.join(names))}"
 
 
 def cheaper(

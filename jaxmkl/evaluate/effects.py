@@ -29,14 +29,14 @@ class Effect(NamedTuple):
 def by_column(
     importances: Mapping[str, float], inputs: Mapping[str, Sequence[str]]
 ) -> dict[str, float]:
-    """The importance of each column, the sum over its inputs, the largest first.
+    """The importance of each column with inputs, the sum over them, the largest first.
 
     >>> by_column({"age": 0.5, "of=a": 0.3, "of=b": 0.3}, {"age": ["age"], "of": ["of=a", "of=b"]})
     {'of': 0.6, 'age': 0.5}
     """
     if not importances:
         return {}
-    sums = {name: sum(importances[one] for one in of) for name, of in inputs.items()}
+    sums = {name: sum(importances[one] for one in of) for name, of in inputs.items() if of}
     return dict(sorted(sums.items(), key=lambda item: -item[1]))
 
 

@@ -46,10 +46,15 @@ The diagonal of the metric, of sum 1, says how much each input matters:
 Array([0., 0., 0., 0., 0., 1., 0., 0.], dtype=float32)
 
 If there are several metrics, importances are their mean. Wrappers pass them on, and
-``MKLRegressor`` has them as ``feature_importances_``. The command names the inputs that matter
-most below its table. ``--report``, ``--json`` and ``jaxmkl info`` have all of them:
+``MKLRegressor`` has them as ``feature_importances_``. The command names the largest below its
+table. ``--report``, ``--json`` and ``jaxmkl info`` have all of them:
 
     jaxmkl run FILE --report page.html
+
+A column whose effect is nearly linear has a small share, as its kernels need not be narrow there.
+So the report and the JSON file also have the growth of the error if a column is permuted
+(``growth``), of learners without a metric, too; the command then names the columns that matter
+most by it.
 
 ## By gradients or by likelihood
 

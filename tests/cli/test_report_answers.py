@@ -79,6 +79,23 @@ def test_baselines_read_inputs_and_predictions_are_drawn(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+def test_columns_that_matter_are_measured(tmp_path, capsys):
+    """A linear one matters, though a metric tells little of it; a constant one has no place."""
+    columns, y = stream(600)
+    kinds = np.random.default_rng(1).integers(0, 3, 600)
+    columns |= {"kind": np.array(["p", "q", "r"])[kinds], "flat": np.ones(600)}
+    given = ["--learner", "expert_mkl", "--set", "banks=diagonal"]
+    found, page = answers(tmp_path, columns | {"y": y}, *given)
+    growth = found["table"][0]["growth"]
+    assert {*growth} == {*found["table"][0]["column_importances"]} == {"a", "b", "kind"}
+    assert min(growth["a"], growth["b"]) > 1
+    assert abs(growth["kind"]) < 0.2
+    assert "columns that matter most to expert_mkl: " in capsys.readouterr().out
+    assert "Columns that matter" in page
+    assert "The learned metric" in page
+
+
+@pytest.mark.slow
 def test_words_that_matter_are_named(tmp_path):
     rng = np.random.default_rng(0)
     words = np.array(["good", "bad", *(f"word{i}" for i in range(60))])

@@ -1,6 +1,7 @@
 """Advice on streams whose right answer is known, and on such of which nothing may be said."""
 
 import re
+import shlex
 
 import numpy as np
 import pytest
@@ -146,6 +147,11 @@ def test_columns_that_change_nothing_are_named():
     assert "'d', 'c' change the error of raker by less than 1 %" in text
     assert advice.of_idle({}, "raker") is None
     assert advice.idle(lambda X: np.zeros(len(X)), X, of) == {}
+    more = advice.growth(losses, X, of)
+    assert [*more][:2] == ["b", "a"]
+    assert more["b"] == pytest.approx(2 / 0.25, rel=0.3)  # twice the variance, by that of noise
+    assert more["d"] == 0
+    assert advice.growth(lambda X: np.zeros(len(X)), X, of) == {}
 
 
 def test_a_learner_that_is_as_good_for_less_is_named():
@@ -183,3 +189,9 @@ def test_the_baseline_is_named_that_certainly_errs_less():
     assert said(worse, {}) is None
     # of noise, where the mean errs as little
     assert said(worse, {"linear": less}, curve(0.7 * squares(10_000, 3))) is None
+
+
+def test_columns_are_dropped_as_a_shell_reads_it():
+    text = advice.of_idle({"snow (cm)": 0.0, "day's end": 0.0}, "raker").text
+    option = text[text.index("--drop") :].removesuffix(").")
+    assert shlex.split(option) == ["--drop", "snow (cm),day's end"]
