@@ -54,7 +54,7 @@
 - ``jaxmkl export`` writes a pipeline for NumPy alone, or for StableHLO (:mod:`jaxmkl.export`).
 - A pipeline learns: ``pipeline.ask(row)``, ``learn(id, label)`` in any order, ``save(path)``.
 - Runs have linear and boosted baselines, and say what to do next. Reports show which columns
-  matter, their effects, residuals, recall by class.
+  matter, effects, residuals, recall by class.
 - ``predict -`` and ``run -`` answer rows as they come.
 - ``--bad-rows N`` skips rows that cannot be read, in Python :class:`jaxmkl.tables.SkippedRows`.
 - No file is written that is read or named twice, or by two programs.
