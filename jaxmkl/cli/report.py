@@ -61,12 +61,12 @@ def _head(results: Results, name: str) -> Element:
         ("time with compilation", f"{results.seconds:.1f} s"),
         ("memory at most", size(results.peak_bytes)),
     ]
-    if results.judged_from != 1:
-        facts.append(("errors", unjudged(results)))
     if results.classes:
         named, count = ", ".join(results.classes[:CLASSES]), len(results.classes)
         more = f", and {count - CLASSES} more" if count > CLASSES else ""
         facts.append((f"{count} classes", named + more))
+    if results.judged_from != 1:
+        facts.append(("errors", unjudged(results)))
     made.append(markup.pairs(facts))
     return made
 

@@ -350,12 +350,16 @@ WATCH = """<!DOCTYPE html><meta name="color-scheme" content="light dark">
 <script>onload = () => {{
   const told = [...document.querySelectorAll("iframe")].map((frame) => {{
     const inside = frame.contentDocument, drawing = inside.querySelector(".drawing");
+    const place = (of) => of.getBoundingClientRect();
+    const cut = (text) => place(text).left < place(text.ownerSVGElement).left - 1
+      || place(text).right > place(text.ownerSVGElement).right + 1;
     return {{
       width: inside.documentElement.scrollWidth,
       seen: inside.documentElement.clientWidth,
       paper: getComputedStyle(inside.body).backgroundColor,
       letters: getComputedStyle(drawing.querySelector("text")).fill,
-      drawn: drawing.getBoundingClientRect().width,
+      drawn: place(drawing).width,
+      cut: [...inside.querySelectorAll(".drawing text")].filter(cut).length,
     }};
   }});
   document.title = JSON.stringify(told);
@@ -385,6 +389,7 @@ if BROWSER is not None:
         for width, told in zip((400, 1400), json.loads(title), strict=True):
             assert told["width"] <= told["seen"] <= width
             assert told["drawn"] > 0.8 * min(width, 700)
+            assert told["cut"] == 0
             assert told["letters"] == ("rgb(155, 165, 174)" if dark else "rgb(93, 102, 111)")
             assert told["paper"] == ("rgb(20, 23, 26)" if dark else "rgb(255, 255, 255)")
         picture = tmp_path / "seen.png"
