@@ -134,9 +134,10 @@ def effects(results: Results) -> list[Element]:
             what = printable(f"{name}, by {column}: {_unit(learner)}")
             shown.append(framed(panel, what, table, width=SMALL))
     text = "Predictions of the last rows, each with this column replaced by values of other rows. "
-    text += "Where the band is narrow, the column does the same to every row. Columns that go "
-    text += "together are moved apart, so far ends may be rows that never were. The drawings of a "
-    text += "learner share their vertical axis."
+    text += "The band holds the changes of eight rows of ten around their mean: where it is "
+    text += "narrow, the column does the same to every row. Columns that go together are moved "
+    text += "apart, so far ends may be rows that never were. The drawings of a learner share "
+    text += "their vertical axis."
     return section("How columns change predictions", text, shown, small=True)
 
 

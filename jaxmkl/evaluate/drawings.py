@@ -204,7 +204,7 @@ def dots(
     beside = {places[name]: value for name, value in (printed or {}).items()}
     looks = {"marker": "D", "fc": "none", "ec": COLOURS[1], "zorder": 3}
     axes.scatter([*beside.values()], [*beside], **looks)
-    names = [_word(shortened(name, int(7 * width))) for name in places]
+    names = [_word(shortened(name, int(8 * width))) for name in places]
     axes.set_yticks([*places.values()], names, fontsize=LEGEND)
     axes.set(xlabel=x, ylim=(len(places) - 0.5, -0.5))
     axes.locator_params(axis="x", nbins=int(1.2 * width))

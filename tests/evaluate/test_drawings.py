@@ -35,6 +35,12 @@ def test_all_that_is_written_is_inside(made):
     assert (box <= size + 0.02).all()
 
 
+def test_no_number_of_a_kernel_is_cut():
+    name = "Gaussian(bandwidth=0.015625): 0.250"
+    (axes,) = dots("weight", {name: (0.25, 0.0)}, width=4.8).axes
+    assert [text.get_text() for text in axes.get_yticklabels()] == [name]
+
+
 def test_the_legend_lies_above_the_lines():
     figure = drawing([panel()], 4.2)
     figure.draw_without_rendering()
