@@ -9,7 +9,7 @@ aggregate weighs them.
     a weight for each input         MetricModels(bank, "diagonal")         few inputs matter
     directions of the inputs        MetricModels(bank, "full")             sums of inputs matter
     either, by likelihood           LikelihoodModels(bank, ...)            the signal is clean
-    a partition into boxes          TreeModels(stages=12)                  steps, categories
+    a partition into boxes          TreeModels(stages=24)                  steps, categories
 
 ## The shortest way
 

@@ -291,7 +291,7 @@ def expert_mkl(
       has the largest marginal likelihood (:class:`jaxmkl.models.LikelihoodModels`, 10 steps of
       rate .2 on 500 examples).
     - "trees" has a forest that grows with the stream, and a boosted model of trees beside it
-      (:class:`jaxmkl.models.TreeModels`, 12 stages).
+      (:class:`jaxmkl.models.TreeModels`, 24 stages).
     - "linear" has least squares (λ of .01, .1 and 1) on the inputs themselves
       (:class:`jaxmkl.features.LinearFeatures`), for hundreds of inputs such as words of a text.
 
@@ -371,7 +371,7 @@ def expert_mkl(
         models = [SideBySide(tuple(models))]
     if "trees" in names:
         loss = "squared" if task == "regression" else "logistic"
-        models.append(TreeModels(stages=12, loss=loss))
+        models.append(TreeModels(stages=24, loss=loss))
     if "linear" in names:
         models.append(FeatureModels(Linear(), RLS((0.01, 0.1, 1.0)), LinearFeatures()))
     K = outputs_of("expert_mkl", task, num_outputs, num_classes)
