@@ -101,7 +101,7 @@ def factor_and_inverse(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
     return factor, jnp.dot(inverse.T, inverse, precision=jax.lax.Precision.HIGHEST)
 
 
-_ROWS = 31  # of a triangular solve, at most, so that it has less than 1,024 numbers
+_ROWS = 31  # of a triangular solve, at most, so that it has fewer than 1,024 numbers
 
 
 def _inverse_of_lower(factor: jax.Array) -> jax.Array:
