@@ -26,9 +26,9 @@ def written_whole(path: str | os.PathLike[str], keep: bool = False) -> Iterator[
 def replaced(path: str | os.PathLike[str], keep: bool = False) -> Iterator[BinaryIO]:
     """Open a file for writing that appears at ``path`` once it is complete and on the disk.
 
-    After an error or an interrupt the old file is unchanged, no other file is left, and the error
-    names ``path``. Files left behind by killed processes are removed. A device or a pipe is
-    written to directly.
+    After an error or an interrupt the old file is unchanged, no other file is left, and an error
+    about this file names ``path``. Files left behind by killed processes are removed. A device or
+    a pipe is written to directly.
 
     Args:
       path: the file.
@@ -72,15 +72,23 @@ def is_special(path: str | os.PathLike[str]) -> bool:
 
 @contextlib.contextmanager
 def named(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Let a system error name the file that the caller gave."""
+    """Let a system error name the file that the caller gave, unless it is about another file."""
     try:
         yield
     except OSError as error:
-        if error.errno is not None:
+        if error.errno is not None and _is_about(error, path):
             error.filename = os.fspath(path)
-        if error.filename2 is not None:
-            del error.filename2
+            if error.filename2 is not None:
+                del error.filename2
         raise
+
+
+def _is_about(error: OSError, path: str | os.PathLike[str]) -> bool:
+    """True if an error names no file, the one at the path, or one that is written beside it."""
+    if not isinstance(error.filename, str | os.PathLike):
+        return True
+    place, name = os.path.realpath(path), os.path.realpath(error.filename)
+    return re.fullmatch(rf"{re.escape(place)}(\.lock|\.[0-9a-f]{{8}}\.partial)?", name) is not None
 
 
 def _partial(place: str) -> tuple[str, BinaryIO]:

@@ -320,6 +320,8 @@ BAD = [
     (["run", "h.csv"], "h.csv, line 1: a header and no rows below it"),
     (["run", "late.csv", *SMALL], "late.csv, line 1402, column 'y': 'w' is not one of the"),
     (["predict", "t.csv", "t.csv"], "is not a readable checkpoint"),
+    (["predict", "no.npz", "t.csv", "--out", "o.csv"], "no.npz: No such file or directory"),
+    (["select", "no.csv", "--num", "1", "--out", "o.csv"], "no.csv: No such file or directory"),
     (["select", "t.csv", "--num", "9"], "--num 9: t.csv has too few rows, 3 different ones"),
     (["select", "t.csv", "--num", "1", "--target", "z"], "--target: t.csv has no column 'z'"),
     (["select", "r.csv", "--num", "1"], "r.csv has a column 'rank', as the output of select has"),

@@ -95,6 +95,15 @@ def test_an_error_names_the_file(path):
     assert str(raised.value).endswith(f"Is a directory: '{path.parent}'")
 
 
+@pytest.mark.parametrize("name", ["other", "it.other"])
+def test_an_error_about_another_file_names_that_one(path, name):
+    other, before = path.parent / name, contents(path)
+    with pytest.raises(FileNotFoundError) as raised:
+        write(path, lambda: other.read_bytes())
+    assert raised.value.filename == str(other)
+    assert contents(path) == before
+
+
 def test_a_device_is_written_to_as_it_is(tmp_path):
     with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
         write(pathlib.Path("/dev/full"))
