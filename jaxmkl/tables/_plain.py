@@ -5,6 +5,7 @@ reads them in a row of its own. Rows with any other cell are left to it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,9 +44,10 @@ class PlainRows:
                     if kind.missing:
                         self._indicators.append((first, first + 1))
                 case Boolean():
-                    self._readers.append((kind.name, first, self._boolean(kind)))
+                    numbers = {kind.false: 0.0, kind.true: 1.0}
+                    self._readers.append((kind.name, first, partial(self._boolean, numbers)))
                 case Categories():
-                    self._readers.append((kind.name, first, self._category(kind)))
+                    self._readers.append((kind.name, first, partial(self._category, kind.places)))
                 case _:
                     self._is_able &= first == end
 
@@ -85,21 +87,13 @@ class PlainRows:
                 return str(int(cell))
         raise NotPlain
 
-    def _boolean(self, kind: Boolean) -> Callable[[Any], tuple[int, float]]:
-        numbers = {kind.false: 0.0, kind.true: 1.0}
+    def _boolean(self, numbers: Mapping[str, float], cell: Any) -> tuple[int, float]:
+        word = self._word(cell)
+        return 0, 0.5 if word is None else numbers.get(word.lower(), 0.5)
 
-        def read(cell: Any) -> tuple[int, float]:
-            word = self._word(cell)
-            return 0, 0.5 if word is None else numbers.get(word.lower(), 0.5)
-
-        return read
-
-    def _category(self, kind: Categories) -> Callable[[Any], tuple[int, float]]:
-        def read(cell: Any) -> tuple[int, float]:
-            word = self._word(cell)
-            return kind.places.get(MISSING_CATEGORY if word is None else word, -1), 1.0
-
-        return read
+    def _category(self, places: Mapping[str, int], cell: Any) -> tuple[int, float]:
+        word = self._word(cell)
+        return places.get(MISSING_CATEGORY if word is None else word, -1), 1.0
 
 
 def _number(cell: Any) -> tuple[int, float]:

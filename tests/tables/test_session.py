@@ -1,6 +1,7 @@
 """Sessions: rows whose labels come later are predicted and learned as a run with a delay does."""
 
 import math
+import pickle
 import warnings
 
 import hypothesis.strategies as st
@@ -457,6 +458,10 @@ def test_a_pipeline_learns(plain, tmp_path):
     assert plain.rows == 20
     with pytest.raises(Refused, match=f"no row with the id {own} waits"):
         pipeline.learn(own, 1.0)
+    pickled = pickle.loads(pickle.dumps(pipeline))  # with the row that waits
+    for one in (pipeline, pickled):
+        one.learn(ids[0], y[1])
+    assert_array_equal(pickled.predict(rows), pipeline.predict(rows))
 
 
 @pytest.mark.slow
