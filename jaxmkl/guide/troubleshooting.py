@@ -106,8 +106,11 @@ labels, where |z|² = k(x, x) is the number of features with scale "sum", or 1: 
 The same holds if inputs say little, or if labels have heavy tails: take smaller steps, or
 :func:`jaxmkl.expert_mkl`, whose rules average over all labels. ``jaxmkl run`` names the learners
 that are worse than the mean of the labels, and the drivers of Python warn of it after a thousand
-rows, with the columns that have heavy tails. A run also warns of inputs and targets whose
-differences are below 1e-18, because their squares vanish in float32: multiply them first.
+rows, with the columns that have heavy tails; the errors of the first hundred do not count. A run
+also warns of inputs and targets whose differences are below 1e-18, because their squares vanish in
+float32: multiply them first. And it warns of those whose differences are rounded away, as float32
+has seven digits: a time in seconds since 1970 is rounded to two minutes. Subtract the first value
+from all of them in double precision; the command does so by itself.
 
 ## Heavy tails
 

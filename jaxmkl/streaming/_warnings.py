@@ -20,6 +20,10 @@ ROWS_TO_JUDGE = 100
 """The least number of rows for a warning that all inputs are equal."""
 JUDGED = 1000
 """The least number of rows by which predictions are judged."""
+FIRST = 100
+"""The first rows, whose errors do not count: those of a target far from 0 are large at first."""
+STEPS = 32
+"""The least number of steps of a dtype over which numbers have to range."""
 WORSE = 1.05
 """The ratio to the errors of the mean of the labels from which on predictions are worse."""
 LOOKED_AT = 2**18
@@ -42,7 +46,7 @@ def warn_of_examples(driver: str, learner: Learner, examples: Examples) -> None:
     """Warn of examples from which nothing can be learned, in the name of a driver.
 
     These are inputs that are all the same, and columns of inputs, or numbers to predict, whose
-    differences vanish. Examples on an accelerator are not judged.
+    differences vanish or are rounded away. Examples on an accelerator are not judged.
     """
     for about in _about_inputs, _about_targets:
         if text := about(learner, examples):
@@ -59,8 +63,10 @@ def _about_inputs(learner: Learner, examples: Examples) -> str:
     if X.seen is None:
         return ""
     rows = X.seen.reshape(-1, 1 if X.is_sparse else X.seen.shape[-1])
-    rows = rows if X.is_sparse else rows[:, learner.leading_columns :]
-    spans, text = _spans("inputs", rows, examples.dtype, named=not X.is_sparse)
+    first = None if X.is_sparse else learner.leading_columns
+    rows = rows if first is None else rows[:, first:]
+    spans, text = _spans("inputs", rows, examples.dtype, first)
+    text = text or ("" if X.is_sparse else _rounded("inputs", rows, examples.dtype, first))
     number = len(rows) if examples.lengths is None else int(np.sum(examples.lengths))
     if text or number < ROWS_TO_JUDGE or X.is_sparse or not spans.size or spans.any():
         return text
@@ -73,19 +79,30 @@ def _about_inputs(learner: Learner, examples: Examples) -> str:
 
 
 def _about_targets(learner: Learner, examples: Examples) -> str:
-    """A warning that the targets' squares vanish; "" if they do not, or labels are classes."""
+    """A warning that the targets' squares vanish, or that they are rounded to few numbers.
+
+    It is "" if they are not, or labels are classes.
+    """
     y, K = examples.y.seen, learner.num_outputs
     if y is None or learner.task == "classification":
         return ""
-    return _spans("targets", y.reshape(-1, K or 1), examples.dtype, named=K is not None)[1]
+    given: Any = y.reshape(-1, K or 1), examples.dtype, None if K is None else 0
+    return _spans("targets", *given)[1] or _rounded("targets", *given)
+
+
+def _named(what: str, columns: np.ndarray, first: int | None) -> str:
+    return what if first is None else f"{what} in column(s) {shown((columns + first).tolist())}"
 
 
 def _spans(
-    what: str, columns: np.ndarray, dtype: DTypeLike, named: bool
+    what: str, columns: np.ndarray, dtype: DTypeLike, first: int | None
 ) -> tuple[np.ndarray, str]:
     """Ranges (D,) of columns (n, D) in a dtype, and a text if some vanish; NaN is ignored.
 
     They are those of the first rows if these differ by enough in all columns.
+
+    Args:
+      first: the number of the first column; None if columns are not named.
     """
     if not columns.size:
         return np.zeros(0), ""
@@ -102,10 +119,36 @@ def _spans(
     if not len(vanishing):
         return spans, ""
     largest = spans[vanishing].max()
-    text = f"{what} in column(s) {shown(vanishing.tolist())}" if named else what
+    text = _named(what, vanishing, first)
     text += f" differ by at most {largest:.1e}, whose square vanishes in {jnp.dtype(dtype).name}, "
     text += "so they count as constant; multiply them by a power of two first, as "
     return spans, f"{text}2.0**{-int(np.floor(np.log2(largest)))}"
+
+
+def _rounded(what: str, columns: np.ndarray, dtype: DTypeLike, first: int | None) -> str:
+    """A text if a dtype rounds some columns (n, D) to few numbers; "" if none.
+
+    The first rows decide if they differ by enough in all columns. NaN is ignored, and nothing is
+    said of half precision.
+    """
+    if not columns.size or not input_least(dtype) or np.can_cast(columns.dtype, dtype):
+        return ""
+    functions: tuple[Any, Any] = np.fmin, np.fmax
+    for rows in columns[:64], columns:
+        low, high = (np.asarray(function.reduce(rows), float) for function in functions)
+        spans, steps = high - low, float(jnp.finfo(dtype).eps) * np.fmax(abs(low), abs(high))
+        if np.all(spans >= STEPS * steps):
+            return ""
+    few = (spans > 0) & (spans < STEPS * steps)
+    for column in np.flatnonzero(few):  # whole numbers may be exact
+        exact = columns[:, column].astype(float)
+        few[column] = np.nanmax(abs(exact - exact.astype(dtype))) > 0
+    found = np.flatnonzero(few)
+    if not len(found):
+        return ""
+    text = f"{_named(what, found, first)} differ by at most {spans[found].max():.3g}, which "
+    text += f"{jnp.dtype(dtype).name} rounds to steps of about {steps[found].max():.2g}: subtract "
+    return f"{text}the first value of a column from all of it first, in double precision"
 
 
 def input_least(dtype: DTypeLike) -> float:
@@ -166,6 +209,7 @@ class Errors(NamedTuple):
 
     number: int = 0
     squared: float = 0.0
+    """Of the rows after the first ones."""
     origin: Any = 0.0
     """The first labels, which are subtracted: sums of squares far from 0 lose their digits."""
     labels: Any = 0.0
@@ -185,7 +229,7 @@ class Errors(NamedTuple):
         y = y - origin
         return Errors(
             self.number + len(y),
-            self.squared + float(losses.sum()),
+            self.squared + float(losses[max(FIRST - self.number, 0) :].sum()),
             origin,
             self.labels + y.sum(axis=0),
             self.labels_squared + (y**2).sum(axis=0),
@@ -197,7 +241,8 @@ class Errors(NamedTuple):
         if self.number < JUDGED:
             return 0.0
         of_mean = float(np.sum(self.labels_squared - np.square(self.labels) / self.number))
-        return self.squared / of_mean if of_mean > 0 else 0.0
+        share = 1 - FIRST / self.number
+        return self.squared / (share * of_mean) if of_mean > 0 else 0.0
 
 
 START = Errors()
@@ -231,7 +276,7 @@ def warned(
     if not is_due or errors.ratio <= WORSE:
         return errors
     text = f"{driver}: predictions err {errors.ratio:.2f} times as much as the mean of the labels "
-    text += f"would, by squares over {errors.number} rows"
+    text += f"would, by squares over the last {errors.number - FIRST} rows"
     columns = y if y.ndim == 2 else y[:, None]
     reasons = next(filter(None, map(_tails.of_target, columns.T)), []) + _of_inputs(examples.X)
     advice = "where inputs tell little, steps of a fixed size only add noise: take smaller ones"

@@ -102,9 +102,10 @@ def run(
         label, or the value of a classifier's model far larger than its steps can make it; for
         classes the last two only if k(x, x) = 1 is known. Or labels were more than a hundred times
         as large as all before, and refused (``state.outlying`` counts them). Or all inputs are
-        constant, or those of a column differ by so little that their squares vanish. Or over a
-        thousand rows or more, predictions with the squared loss err 1.05 times as much as the mean
-        of the labels would; this is judged by the default's records on the host.
+        constant, or those of a column differ by so little that their squares vanish, or that the
+        state's dtype rounds them to few numbers. Or over a thousand rows or more, the first
+        hundred left out, predictions with the squared loss err 1.05 times as much as the mean of
+        the labels would; this is judged by the default's records on the host.
 
     >>> import jax, jaxmkl, numpy as np
     >>> learner, X = jaxmkl.raker(), np.random.default_rng(0).normal(size=(500, 2))
