@@ -44,8 +44,8 @@ class PlainRows:
                     if kind.missing:
                         self._indicators.append((first, first + 1))
                 case Boolean():
-                    numbers = {kind.false: 0.0, kind.true: 1.0}
-                    self._readers.append((kind.name, first, partial(self._boolean, numbers)))
+                    values = {kind.false: 0.0, kind.true: 1.0}
+                    self._readers.append((kind.name, first, partial(self._boolean, values)))
                 case Categories():
                     self._readers.append((kind.name, first, partial(self._category, kind.places)))
                 case _:
@@ -87,9 +87,9 @@ class PlainRows:
                 return str(int(cell))
         raise NotPlain
 
-    def _boolean(self, numbers: Mapping[str, float], cell: Any) -> tuple[int, float]:
+    def _boolean(self, values: Mapping[str, float], cell: Any) -> tuple[int, float]:
         word = self._word(cell)
-        return 0, 0.5 if word is None else numbers.get(word.lower(), 0.5)
+        return 0, 0.5 if word is None else values.get(word.lower(), 0.5)
 
     def _category(self, places: Mapping[str, int], cell: Any) -> tuple[int, float]:
         word = self._word(cell)
