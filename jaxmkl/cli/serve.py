@@ -69,6 +69,7 @@ from jaxmkl.tables import Columns, Pipeline, Session, open_table
 
 OWN = ("target", "task", "learner", "set", "drop", "as_")  # settled by a pipeline
 LOCAL = "127.0.0.1"
+LAST_PORT = 65535
 SHORTEST = 16  # bytes of a token
 SWITCH = 2e-4  # seconds for which a thread may keep others from answering
 FILES = 8192  # that may be open, for as many clients
@@ -101,6 +102,8 @@ def command(given: Namespace) -> int:
         raise UsageError("serve: name a PIPELINE, or a table with --like, and not both")
     if given.host is not None and given.port is None:
         raise UsageError("--host: name the port, too (--port N)")
+    if given.port is not None and given.port > LAST_PORT:
+        raise UsageError(f"--port: expected a number of at most {LAST_PORT}; got '{given.port}'")
     token = _token(given)
     journal = given.journal or Path(f"{given.pipeline or given.like}.journal")
     inputs = {"PIPELINE": given.pipeline, "--like": given.like, "--token-file": given.token_file}

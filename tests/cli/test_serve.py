@@ -607,6 +607,13 @@ def test_a_socket_that_answers_is_not_taken(network, tmp_path):
         _free(tmp_path / "file")
 
 
+def test_a_socket_that_cannot_be_made_is_named(tmp_path):
+    socket = tmp_path / "no folder" / "it"
+    with pytest.raises(FileNotFoundError) as raised:
+        asyncio.run(Network(None, lambda: True).serve(socket, "", None, print))
+    assert raised.value.filename == str(socket)
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
@@ -615,6 +622,7 @@ def test_a_socket_that_answers_is_not_taken(network, tmp_path):
         (["p", "--host", "0.0.0.0"], "--host: name the port, too"),
         (["p", "--host", "0.0.0.0", "--port", "0"], "--token-file FILE is needed, too"),
         (["p", "--port", "0", "--token-file", "token"], "one line of at least 16 bytes"),
+        (["p", "--port", "65536"], "--port: expected a number of at most 65535; got '65536'"),
         (["p", "--journal", "p"], "--journal: p is also named by PIPELINE"),
     ],
 )  # fmt: skip

@@ -12,6 +12,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+from jaxmkl._files import named
 from jaxmkl.cli.serving.metrics import prometheus
 from jaxmkl.cli.serving.requests import LONGEST, Lines
 from jaxmkl.cli.serving.server import Server, spelled
@@ -61,7 +62,10 @@ class Network:
             if socket is not None:
                 _free(socket)
                 lines = self._bounded(self._lines)
-                unix = await asyncio.start_unix_server(lines, socket, limit=PIECE, backlog=CLIENTS)
+                with named(socket):
+                    unix = await asyncio.start_unix_server(
+                        lines, socket, limit=PIECE, backlog=CLIENTS
+                    )
                 stack.callback(socket.unlink, missing_ok=True)
                 stack.callback(unix.close)
                 os.chmod(socket, 0o600)
