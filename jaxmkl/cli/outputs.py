@@ -16,6 +16,8 @@ from jaxmkl.command_line import STANDARD, Named, is_standard, refuse_clashes
 from jaxmkl.evaluate import UsageError, printable
 
 LOCK = ".lock"
+NO_TEXT = ".gz", ".bz2", ".xz", ".zst", ".zip", ".parquet", ".arrow", ".feather", ".npz", ".xlsx"
+"""Endings of names that promise something else than plain text."""
 OUT = "CSV (default: standard output, also -)"  # the help of --out, where it has no other
 
 
@@ -35,14 +37,14 @@ def reserved(
       inputs: the files that the command reads, by the options that name them, None if none is
         given.
       outputs: those that it writes, likewise.
-      text: options whose file may be "-", standard output.
+      text: options whose file is plain text, and may be "-", standard output.
       beside: endings of the names of further files that are written beside one, by its option.
       replaces: the inputs that an output may replace, by its option.
       says: whether the command writes to standard output besides.
 
     Raises:
-      UsageError: if one is also read or written for another purpose, cannot be written, or is
-        written by another process.
+      UsageError: if one is also read or written for another purpose, cannot be written, is
+        written by another process, or is text whose name promises something else.
     """
     given = {name: path for name, path in outputs.items() if path is not None}
     standard = [name for name, path in given.items() if is_standard(path)]
@@ -63,6 +65,9 @@ def reserved(
             is_device = is_special(path) and name != "--checkpoint"  # which is read as well
             if is_device or name in standard:
                 continue
+            if name in text and path.suffix.lower() in NO_TEXT:
+                promise = f"its name promises {path.suffix}, and plain text is written"
+                raise UsageError(f"{name}: {path}: {promise}; name another file")
             if os.path.exists(path) and not path.is_file():
                 raise UsageError(f"{name}: {path} is not a file")
             if not path.parent.is_dir():

@@ -57,6 +57,21 @@ def test_files_are_tried_before_the_first_row(option, flowers, tmp_path, capsys)
     assert (sorted(os.listdir(tmp_path)), flowers.read_bytes()) == (before, table)
 
 
+@pytest.mark.parametrize("name", ["o.csv.gz", "o.parquet", "o.XLSX"])
+@pytest.mark.usefixtures("nothing_is_run")
+def test_text_is_not_written_to_a_name_that_promises_something_else(
+    name, flowers, tmp_path, capsys
+):
+    before, out = sorted(os.listdir(tmp_path)), str(tmp_path / name)
+    for line in (
+        ["run", str(flowers), *SMALL, "--predictions", out],
+        ["select", str(flowers), "--num", "2", "--out", out],
+    ):
+        assert main(line) == 2
+        assert f"{out}: its name promises" in capsys.readouterr().err
+    assert sorted(os.listdir(tmp_path)) == before
+
+
 @pytest.mark.usefixtures("nothing_is_run")
 def test_two_options_name_two_files(flowers, tmp_path, capsys):
     line = ["run", str(flowers), "--save", str(tmp_path / "it")]
