@@ -76,6 +76,18 @@ def unmasked(values: Any) -> Any:
     return words
 
 
+def on_host(value: Any) -> np.ndarray:
+    """The value as an array of NumPy: of floats if it is a DataFrame of pandas of numbers.
+
+    NumPy makes objects of such a DataFrame if its columns differ in dtype, or have missing values.
+    """
+    array = np.asarray(value)
+    is_frame = array.dtype == object and array.ndim == 2 and hasattr(value, "dtypes")
+    if is_frame and all(getattr(one, "kind", "O") in "biuf" for one in value.dtypes):
+        array = value.to_numpy(float, na_value=np.nan)
+    return array
+
+
 def as_array(name: str, value: ArrayLike) -> jax.Array:
     """The value as a JAX array; raise if it is sparse, an entry is masked or no real number."""
     return jnp.asarray(real_array(name, value))
@@ -90,7 +102,7 @@ def real_array(name: str, value: ArrayLike) -> Any:
     if any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(value)):
         array = jnp.asarray(value)
     else:
-        array = np.asarray(value)
+        array = on_host(value)
         # JAX would keep the last 32 bits of an integer of 64, and knows no other order of bytes
         if array.dtype.kind in "iuf" and array.dtype not in _OF_JAX:
             array = array.astype(float)

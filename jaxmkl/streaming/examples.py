@@ -27,6 +27,7 @@ from jaxmkl._checks import (
     check_state,
     input_bound,
     is_real,
+    on_host,
     refuse_listed,
     refuse_masked,
     refuse_unless,
@@ -138,7 +139,7 @@ class Held(NamedTuple):
         """
         refuse_masked(name, array)
         refuse_listed(name, array)
-        array = array if isinstance(array, jax.Array | SparseRows) else np.asarray(array)
+        array = array if isinstance(array, jax.Array | SparseRows) else on_host(array)
         if is_tracer(array):
             return cls(name, array, None)
         text = f"{name} must be whole in each process; got parts (jax.distributed)"

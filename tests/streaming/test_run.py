@@ -6,6 +6,7 @@ import re
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 from small_stream import (
     BLOCK,
@@ -69,6 +70,23 @@ def test_lists_columns_and_strides_are_taken():
     wide = np.repeat(X, 3, axis=0)
     assert_equal(run(X=np.asfortranarray(wide)[::3], y=np.repeat(y, 3)[::3]), run())
     assert_equal((X, y), before)
+
+
+def test_frames_of_numbers_of_several_dtypes_are_taken():
+    X, y = data()
+    frame = pd.DataFrame(X)
+    flags = frame.assign(flag=X[:, 0] > 0)
+    learner = raker(num_features=2)
+    state = learner.init(jax.random.key(0), X.shape[1] + 1)
+    of_flags, of_numbers = (
+        (streaming.run(learner, state, table, y), learner.predict_many(state, table))
+        for table in (flags, flags.astype(np.float32))
+    )
+    assert_equal(of_flags, of_numbers)
+    assert_equal(run(X=frame.astype("Float32")), run())
+    for bad, message in ((frame.astype(str), "real numbers"), (frame.mask(X > 1), "finite")):
+        with pytest.raises(ValueError, match=f"X must .*{message}"):
+            run(X=bad.convert_dtypes())
 
 
 # --- run: what it refuses ------------------------------------------------------------------------
