@@ -72,7 +72,7 @@ def many_in_segments(number, learner, plan, platform):
     for place, bank in enumerate(learner.models):
         if bank.first is not None:
             given = bank, states.models[place], learner.memory, states.memory, states.round, place
-            yield renewals.renew, given, {"in_turn": platform == "tpu"}
+            yield renewals.renew, given, {"in_turn": platform != "cuda"}
     rows = shaped(number, room, D), shaped(number, room), shaped(dtype=jnp.int32)
     rounds = renewals_of(learner).rounds
     yield drivers.run_group, (rounds, states, *rows), {"plan": plan}

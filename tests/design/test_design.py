@@ -436,7 +436,7 @@ def test_mapped_over_penalties_and_pools(grams: np.ndarray, gram: np.ndarray, me
     exact = {} if method == "ted" else {"tolerance": 1e-12}
     function = partial(getattr(design, method), **exact)
     one = grams if method == "gmkal" else gram
-    # the other pool has its points in another order: that of the squares is at the precision's limit
+    # the other pool has the points in another order; with squares, rounding sets the minimum
     cases = [(one, 0.05), (one, 0.2), (one[..., ::-1, ::-1], 0.1)]
     pools, shares = (jnp.asarray(np.stack(values)) for values in zip(*cases, strict=True))
     mapped = jax.vmap(function)(pools, shares)
