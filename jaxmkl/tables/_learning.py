@@ -257,6 +257,10 @@ class Learning:
         number = self._number(label)
         return self._target.classes[int(number)] if self._target.classes else number
 
+    def check(self, row: Mapping[str, Any]) -> None:
+        """Raise :class:`Refused` if a row cannot be read; nothing is asked or learned."""
+        self._given.inputs(self._given.rows(row), self._fills)
+
     def _example(self, own: object) -> Example | None:
         """The example of a row without its label, None if it is unwanted."""
         known = isinstance(own, str | int) and not isinstance(own, bool)

@@ -170,6 +170,17 @@ def test_a_row_that_cannot_be_read_makes_no_other_one_forgotten(tmp_path):
     server.close()
 
 
+def test_no_label_is_acknowledged_of_a_row_in_the_same_group_that_cannot_be_read(server):
+    """Its id is free for another row."""
+    lines = row("no number", id="a"), {"id": "a", "label": 1.0}, row(1.0, id="a")
+    bad, label, good, forgotten = said(server, *lines, {"id": "a", "forget": True})
+    assert "no number" in bad["error"]
+    assert "no row with the id 'a' waits" in label["error"]
+    assert isinstance(good["prediction"], float)
+    assert forgotten == {"id": "a", "forgotten": True}
+    assert server.figures()["labels"] == 0
+
+
 def test_a_full_server_writes_rows_and_labels_together(tmp_path, monkeypatch):
     """The room of a row whose label has come is the next one's."""
     server, synced, sync = server_of(tmp_path, most=2), [], Events.sync

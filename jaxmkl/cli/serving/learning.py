@@ -16,7 +16,8 @@ of the latest finished state and thrown away. It may differ from the prediction 
 would make in its turn, and so may ``wanted``; what is learned does not depend on it. Where a
 learner wants every label, the session does not predict such a row again, and only lets it wait.
 That a label will be accepted in its turn is checked before it is acknowledged, by what no event
-changes: that its row waits, as the server counts, and that it is a label, as the columns say.
+changes: that its row waits, as the server counts, or can be read, and that it is a label, as the
+columns say.
 """
 
 import itertools
@@ -92,6 +93,7 @@ class Learning:
         self._room = threading.BoundedSemaphore(WAITING)
         self.finished = session.pipeline  #: the pipeline of the latest finished state
         self.label = session.label  #: reads a label, which no event changes
+        self.check = session.check  #: refuses a row that cannot be read, likewise
         self._failure: BaseException | None = None
         self.begun: float | None = None  #: the time at which the present event began
 

@@ -15,14 +15,14 @@ import json
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError
 from concurrent.futures import wait as wait_for
 from typing import Any, NamedTuple
 
 from jaxmkl.cli import show
 from jaxmkl.cli.serving.events import Events
-from jaxmkl.cli.serving.learning import Event, Learning, apply
+from jaxmkl.cli.serving.learning import REFUSALS, Event, Learning, apply
 from jaxmkl.cli.serving.metrics import Metrics, renewed
 from jaxmkl.cli.serving.requests import Request, read
 from jaxmkl.evaluate import plain
@@ -145,7 +145,7 @@ class Server:
 
     def _of_group(self, requests: Sequence[Request]) -> list[Any]:
         """The answers to the first requests, to all that do not depend on others' results."""
-        group, taken = _Group(self._events, self._learning.label), list[_Taken]()
+        group, taken = _Group(self._events, self._learning), list[_Taken]()
         with contextlib.suppress(_Unsettled):
             for request in requests:
                 taken.append(group.take(request))
@@ -291,10 +291,11 @@ class _Unsettled(Exception):
 class _Group:
     """The events of some requests; nothing has happened yet."""
 
-    def __init__(self, events: Events, label_of: Callable) -> None:
+    def __init__(self, events: Events, learning: Learning) -> None:
         self.events = list[Event]()
-        self._before, self._label_of, self._next = events.unlabelled, label_of, events.next_id
-        self._changed = dict[Any, bool]()  # whether rows are without labels, if not as before
+        self._before, self._learning, self._next = events.unlabelled, learning, events.next_id
+        # the rows of this group without labels, which may be unreadable; None: no longer without
+        self._changed = dict[Any, dict[str, Any] | None]()
         self._room = events.most - len(self._before)  # for rows, before any is forgotten
 
     def take(self, request: Request) -> _Taken:
@@ -311,13 +312,13 @@ class _Group:
             case "metrics" | "line":
                 return _Taken(request, 0, 0)
             case "learn_row":
-                event = {"row": request.rows[0], "label": self._label_of(request.label)}
+                event = {"row": request.rows[0], "label": self._learning.label(request.label)}
             case kind:
                 (own,) = request.ids
                 if not self._waits(own):
                     raise Refused(f"no row with the id {own!r} waits for a label")
-                label = self._label_of(request.label) if kind == "learn" else None
-                self._changed[own] = False
+                label = self._learning.label(request.label) if kind == "learn" else None
+                self._changed[own] = None
                 self._room += 1
                 if kind == "learn":
                     return _Taken(request, *self._merged(labels=[(own, label)]))
@@ -330,7 +331,7 @@ class _Group:
         twice = [own for own, n in collections.Counter(ids).items() if n > 1 or self._waits(own)]
         if twice:
             raise Refused(f"a row with the id {twice[0]!r} waits for its label already")
-        self._changed.update(dict.fromkeys(ids, True))
+        self._changed.update(zip(ids, request.rows, strict=True))
         self._next = max([self._next, *(own + 1 for own in ids if isinstance(own, int))])
         self._room -= len(ids)
         return _Taken(request._replace(ids=tuple(ids)), *self._merged(ids=ids, rows=request.rows))
@@ -347,7 +348,16 @@ class _Group:
         return len(self.events) - 1, first
 
     def _waits(self, own: Any) -> bool:
-        waits = self._changed.get(own, own in self._before)
+        waits, row = own in self._before, self._changed.get(own)
+        if own in self._changed:
+            waits = row is not None and self._is_readable(row)
         if waits and self._room < 0:
             raise _Unsettled
         return waits
+
+    def _is_readable(self, row: dict[str, Any]) -> bool:
+        try:
+            self._learning.check(row)
+        except REFUSALS:
+            return False
+        return True
