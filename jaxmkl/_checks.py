@@ -141,7 +141,10 @@ def floating_dtype(owner: object, dtype: DTypeLike | None) -> np.dtype:
     """The checked dtype of a state, which JAX must have switched on."""
     wanted = jnp.dtype(jax.dtypes.canonicalize_dtype(float) if dtype is None else dtype)
     good = jnp.issubdtype(wanted, jnp.floating) and jax.dtypes.canonicalize_dtype(wanted) == wanted
-    text = "a floating dtype; float64 needs jax.config.update('jax_enable_x64', True)"
+    # bounds on values are shares of the largest number, 65,504 in float16
+    good &= wanted != jnp.float16
+    text = "a floating dtype; float64 needs jax.config.update('jax_enable_x64', True), and "
+    text += "float16 has too small numbers (bfloat16 has not)"
     pytree.require(good, owner, "dtype", wanted.name, text)
     return wanted
 

@@ -119,7 +119,7 @@ class Learner(abilities.NoMethods, abc.ABC, Generic[State, Code, Aux]):
 
         Raises:
           ValueError: for a number of inputs below 1, or other than its kernels' parameters are
-            for, or float64 where JAX has it switched off.
+            for, float64 where JAX has it switched off, or float16.
         """
 
     def num_inputs(self, state: PyTree) -> int:

@@ -158,9 +158,10 @@ def test_a_state_of_another_learner_is_refused():
         jaxmkl.run(learner, wrong, X, y)
 
 
-def test_a_dtype_that_is_off_is_refused():
-    with pytest.raises(ValueError, match=r"dtype must be a floating dtype; float64 needs jax\.c"):
-        small().init(jax.random.key(0), 2, np.float64)
+@pytest.mark.parametrize("dtype", ["float64", "float16", "int32"])
+def test_a_dtype_that_is_off_or_too_small_is_refused(dtype):
+    with pytest.raises(ValueError, match=rf"dtype must be a floating dtype; .*; got '{dtype}'"):
+        small().init(jax.random.key(0), 2, dtype)
 
 
 # --- one example is read as a stream of them is -------------------------------------------------
