@@ -279,9 +279,11 @@ def _slice(given: dict[str, Any], x: np.ndarray) -> np.ndarray:
 
 
 def _matching(given: dict[str, Any]) -> int:
-    """The index of the branch for the host."""
-    found = (i for i, names in enumerate(given["platforms"]) if names is None or "cpu" in names)
-    return next(found)
+    """The index of the branch for any platform, as one for CPUs is for what JAX compiles there."""
+    branches = given["platforms"]
+    if None in branches:
+        return int(branches.index(None))
+    return next(i for i, names in enumerate(branches) if "cpu" in names)
 
 
 _PLAIN: dict[str, Callable] = {

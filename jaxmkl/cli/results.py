@@ -278,13 +278,14 @@ def _learned(
     shares = importances(learner, first.state, columns.features)
     by_name = by_column(shares, {kind.name: kind.features for kind in columns.kinds})
     effects, words, growth, told_class = {}, {}, {}, ""
-    if is_written and len(evaluation.latest):
+    if is_written:
         settled, state = runners[0].settled()
         values = predictor(settled, state)
         growth = growth_of(settled, values, evaluation, by_name)
-        number, told_class = told(settled, values, evaluation)
-        effects = effects_of(number, evaluation, growth or by_name)
-        words = words_of(number, evaluation)
+        if len(evaluation.latest):
+            number, told_class = told(settled, values, evaluation)
+            effects = effects_of(number, evaluation, growth or by_name)
+            words = words_of(number, evaluation)
     return Learned(
         microseconds=1e6 * _seconds(runners) / evaluation.now.num_rows,
         state_bytes=state_bytes(first.state),

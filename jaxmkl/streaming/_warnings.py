@@ -205,11 +205,11 @@ def _parts(count: jax.Array) -> list[jax.Array]:
 
 
 class Errors(NamedTuple):
-    """Sums over rows: squared errors of predictions, and sums that give those of the mean."""
+    """Sums over rows after the first ones, of squared errors and for those of the mean."""
 
     number: int = 0
+    """The number of rows, the first ones among them."""
     squared: float = 0.0
-    """Of the rows after the first ones."""
     origin: Any = 0.0
     """The first labels, which are subtracted: sums of squares far from 0 lose their digits."""
     labels: Any = 0.0
@@ -226,13 +226,14 @@ class Errors(NamedTuple):
         if not len(y):
             return self
         origin = self.origin if self.number else y[0]
-        y = y - origin
+        late = slice(max(FIRST - self.number, 0), None)
+        of_late = y[late] - origin
         return Errors(
             self.number + len(y),
-            self.squared + float(losses[max(FIRST - self.number, 0) :].sum()),
+            self.squared + float(losses[late].sum()),
             origin,
-            self.labels + y.sum(axis=0),
-            self.labels_squared + (y**2).sum(axis=0),
+            self.labels + of_late.sum(axis=0),
+            self.labels_squared + (of_late**2).sum(axis=0),
         )
 
     @property
@@ -240,9 +241,9 @@ class Errors(NamedTuple):
         """Errors of the predictions divided by those of the mean; 0 if they are not judged."""
         if self.number < JUDGED:
             return 0.0
-        of_mean = float(np.sum(self.labels_squared - np.square(self.labels) / self.number))
-        share = 1 - FIRST / self.number
-        return self.squared / (share * of_mean) if of_mean > 0 else 0.0
+        mean_square = np.square(self.labels) / (self.number - FIRST)
+        of_mean = float(np.sum(self.labels_squared - mean_square))
+        return self.squared / of_mean if of_mean > 0 else 0.0
 
 
 START = Errors()

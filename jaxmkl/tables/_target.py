@@ -10,7 +10,7 @@ import polars as pl
 from jaxmkl import _tails
 from jaxmkl._checks import shown
 from jaxmkl._pytree import require
-from jaxmkl.tables._cells import Cells, Notation, parsed, without_points
+from jaxmkl.tables._cells import Cells, Notation, forms_of, parsed, without_points
 from jaxmkl.tables._words import usual_target
 
 MOST_CLASSES = 1000
@@ -144,6 +144,7 @@ def target_of(source: str, cells: Cells, task: str | None, notes: list[str]) -> 
     most = min(MOST_CLASSES, max(2, len(known) // 2))
     if len(classes) > most and not (len(classes) <= MOST_CLASSES and len(known) < 100):
         found = f"{len(classes)} different values in {len(known)} rows are too many classes"
+        found = "holds times" if forms_of(distinct) else found
         raise ValueError(f"{column}: {found}; name another target (--target)")
     if len(classes) > 2:
         notes.append(f"the target has {len(classes)} classes: {shown(classes)}")

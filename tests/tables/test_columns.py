@@ -304,6 +304,9 @@ def test_targets_that_the_first_rows_did_not_have():
         Columns.decide(first({"a": range(600)}, y=[f"w{i}" for i in range(600)]))
     with refused(match="column 'y': holds times; name another target"):
         Columns.decide(first({"a": [1, 2]}, y=[SAME, SAME]))
+    days = [f"{i % 28 + 1}.5.{i + 1900}" for i in range(300)]
+    with refused(match="column 'y': holds times; name another target"):
+        Columns.decide(first({"a": range(300)}, y=days))
 
 
 def test_classes_are_spelled_alike_in_every_chunk():
