@@ -6,12 +6,12 @@ depends on how it forgets.
 ## See it
 
 The mean loss of a whole stream hides a change, so look at windows. Here the sign of the function
-flips after 1,000 rounds, and the learner is least squares, which weigh the whole past equally:
+flips after 1,250 rounds, and the learner is least squares, which weigh the whole past equally:
 
 >>> import jax, jaxmkl, numpy as np
 >>> from jaxmkl import aggregate, updates, wrappers
 >>> X = np.random.default_rng(0).normal(size=(2000, 2))
->>> y = np.repeat([1.0, -1.0], 1000) * np.sin(2 * X[:, 0]) * X[:, 1]
+>>> y = np.repeat([1.0, -1.0], [1250, 750]) * np.sin(2 * X[:, 0]) * X[:, 1]
 >>> def windows(learner, size=250):
 ...     state = learner.init(jax.random.key(1), num_inputs=2)
 ...     _, outputs = jaxmkl.run(learner, state, X, y)
@@ -21,7 +21,7 @@ flips after 1,000 rounds, and the learner is least squares, which weigh the whol
 >>> def learner(rules, top):
 ...     return jaxmkl.MKL(jaxmkl.models.FeatureModels(kernels, rules, features), top)
 >>> steady = windows(learner(updates.RLS(0.1), aggregate.Hedge()))
->>> steady.shape, bool(steady[4:].min() > 20 * steady[3])
+>>> steady.shape, bool(steady[5:].min() > 20 * steady[4])
 ((8,), True)
 
 ## The models forget
@@ -48,13 +48,13 @@ switches between them:
 >>> def seen(output):
 ...     return output.loss, output.info.shares.memories        # of 1, .999 and .99
 >>> _, (losses, shares) = jaxmkl.run(mixture, state, X, y, record=seen)
->>> bool(losses[1000:1250].mean() < hedge[4])                   # the window after the change
+>>> bool(losses[1250:1500].mean() < hedge[5])                   # the window after the change
 True
 
 ``info`` says which memories and regressions carry the prediction, over time where a run records
 it as above. After a change short memories do, and ``jaxmkl info`` shows what holds in the end:
 
->>> shares.shape, bool(shares[1050, 0] < shares[950, 0])
+>>> shares.shape, bool(shares[1300, 0] < shares[1200, 0])
 ((2000, 3), True)
 
 The recipe :func:`jaxmkl.expert_mkl` combines all of this: several step sizes, least squares with
@@ -86,7 +86,7 @@ share of labels inside them is right again. This holds on any stream, as misses 
 >>> low, high = outputs.interval
 >>> bool(abs(jax.jit(jaxmkl.metrics.coverage)(low, high, y) - 0.9) < 0.02)
 True
->>> before, after = slice(750, 1000), slice(1000, 1250)
+>>> before, after = slice(1000, 1250), slice(1250, 1500)
 >>> bool((high - low)[after].mean() > (high - low)[before].mean())    # wider after the change
 True
 

@@ -194,7 +194,7 @@ ValueError: FourierFeatures: num_features must be an integer of at least 1; got 
 >>> learner.init(jax.random.key(0), num_inputs=2, dtype=jnp.float64)
 Traceback (most recent call last):
 ValueError: MKL: dtype must be a floating dtype; float64 needs jax.config.update('jax_enable_x64',
-True); got 'float64'
+True), and float16 has too small numbers (bfloat16 has not); got 'float64'
 
 ## It is slow
 
