@@ -338,8 +338,10 @@ def growth(
     Random forests, Machine Learning 45, https://doi.org/10.1023/A:1010933404324.
 
     >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 0.0], [3.0, 1.0]])
-    >>> growth(lambda X: 1 + X[:, 0] * 0, X, {"a": [0], "b": [1]})
-    {'a': 0.0, 'b': 0.0}
+    >>> y = np.tile(X[:, 0], 2)
+    >>> found = growth(lambda X: 1 + (X[:, 0] - y) ** 2, X, {"a": [0], "b": [1]})
+    >>> [*found], found["a"] > 1, found["b"]
+    (['a', 'b'], True, 0.0)
     """
     more, error = _moved(losses, X)
     if not 0 < error < math.inf:

@@ -20,7 +20,7 @@
 **Uncertainty**
 
 - ``prediction.variance`` and ``epistemic`` of least squares; ``query.Rate(by="variance")``.
-- :func:`jaxmkl.wrappers.predictive`: a distribution from any learner of numbers, also as
+- :func:`jaxmkl.wrappers.predictive`: a distribution from any learner of numbers, as
   ``run --density`` and ``Pipeline.predict_interval`` (:mod:`jaxmkl.guide.certainty`).
 - :mod:`jaxmkl.metrics`, the command and reports score probabilities and densities.
 - ``info.shares`` and ``jaxmkl info`` say which memories, stacks and banks carry predictions
@@ -36,11 +36,11 @@
 **Warnings and refusals**
 
 - Drivers warn of learners that run away with finite numbers (``state.nonfinite``), kernel values
-  that overflow, targets and inputs that tell nothing, heavy tails, and predictions that err more
-  than the mean of the labels; ``MKLClassifier`` of rows that are sorted by class.
-- A learner warns where it is made of step sizes that cannot converge. Warnings name your own line.
-- Refused are masked arrays, complex numbers, labels in words where a state is continued, 2^27
-  frequencies, more than 1,000 classes.
+  that overflow, targets and inputs that tell nothing or lose their digits, heavy tails, and
+  predictions that err more than the mean of the labels; ``MKLClassifier`` of rows sorted by class.
+- A learner warns where it is made of step sizes that cannot converge.
+- Refused are masked arrays, complex numbers, states in float16, labels in words where a state is
+  continued, 2^27 frequencies, more than 1,000 classes.
 
 **Tables and the command**
 
