@@ -71,10 +71,9 @@ class Server:
         """Answer lines in their order; the result has the answer to each."""
         job = Job(lines, Future(), time.monotonic())
         job.answers.set_running_or_notify_cancel()  # whoever waits may go, the answer comes
-        if self.failure is not None:
-            job.answers.set_exception(_ended(self.failure))
-        else:
-            self._jobs.put(job)
+        self._jobs.put(job)
+        if self.failure is not None:  # the thread may have looked for the last time
+            self._refuse([])
         return job.answers
 
     def answer(self, lines: Sequence[bytes]) -> bytes:
@@ -111,12 +110,17 @@ class Server:
                 self._rotate()
         except BaseException as error:
             self.failure = error
-            with contextlib.suppress(queue.Empty):
-                while True:
-                    jobs += filter(None, [self._jobs.get_nowait()])
-            for job in jobs:
-                if not job.answers.done():
-                    job.answers.set_exception(_ended(error))
+            self._refuse(jobs)
+
+    def _refuse(self, jobs: list[Job]) -> None:
+        """Answer these jobs, and all that wait, that the server has ended."""
+        assert self.failure is not None
+        with contextlib.suppress(queue.Empty):
+            while True:
+                jobs += filter(None, [self._jobs.get_nowait()])
+        for job in jobs:
+            if not job.answers.done():
+                job.answers.set_exception(_ended(self.failure))
 
     def _groups(self) -> Iterator[list[Job]]:
         while (job := self._jobs.get()) is not None:
