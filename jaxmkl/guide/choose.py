@@ -32,9 +32,9 @@ distributions to predictions of numbers (:mod:`jaxmkl.guide.certainty`).
   random features. It is the first choice for long streams, many seeds and gradients through a run.
 - **Smallest error, constant memory**: :func:`jaxmkl.expert_mkl`. Several step sizes and least
   squares compete on each kernel, and kernels are learned besides, so nothing needs tuning. The
-  first 10,000 rounds take 50 times as long as those of ``raker``, and later ones less
+  first 10,000 rounds take 53 times as long as those of ``raker``, and later ones less
   (:mod:`jaxmkl.guide.learned`); with ``expert_mkl(banks="fixed")``, which leaves the learning of
-  kernels out, 13 times.
+  kernels out, 10 times.
 - **Exact kernels, models made of examples**: :func:`jaxmkl.spa` and the other learners with
   supports keep examples instead of features. They take any kernel (also polynomials), are exact
   for any number of inputs, and grow, unless they have a budget (:func:`jaxmkl.bpas`, ...).

@@ -102,5 +102,5 @@ class Recursive(NamedTuple):
             covariance=S,
             table=jnp.where(which < which.size - 1, table, diagonal[:, None]),
             discount=jnp.where(full, 1.0, self.discount),
-            limits=jnp.stack(rule.limits(diagonal)),
+            limits=jnp.where(full, jnp.stack(rule.limits(diagonal)), self.limits),
         )

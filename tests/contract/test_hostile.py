@@ -76,7 +76,8 @@ def begun(learner, num_inputs, dtype):
     """A state in this precision, whose draws are those of single precision."""
     drawn, state = (learner.init(jax.random.key(0), num_inputs, d) for d in (np.float32, dtype))
     leaves = zip(jax.tree.leaves(drawn), jax.tree.leaves(state), strict=True)
-    same = [a.astype(b.dtype) if a.dtype == np.float32 else a for a, b in leaves]
+    # bits of numbers, too, are as long as numbers are
+    same = [a if a.dtype == b.dtype else a.astype(b.dtype) for a, b in leaves]
     return jax.tree.unflatten(jax.tree.structure(state), same)
 
 
