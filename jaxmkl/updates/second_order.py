@@ -284,7 +284,7 @@ class RLS(Rule[RLSState, RLSCode, RLSAux]):
         Dividing S by φ again and again would magnify the asymmetry that rounding leaves. So S is
         due to be made symmetric every 16 periods, or at once where a period forgets more than 6 %.
         """
-        full = round % self.period == 0
+        full = (round % self.period == 0) & (round > 0)
         rarely = round // self.period % SYMMETRIZED == 0
         due = full & (rarely | jnp.any(state.discount < 0.94))
         if self.period == size:
