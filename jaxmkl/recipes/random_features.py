@@ -284,12 +284,12 @@ def expert_mkl(
     - "fixed" has all pairs of a kernel and one of six rules on its features (|z|² = 1): gradient
       descent at four step sizes, which tracks, and recursive least squares with and without
       forgetting, which fit.
-    - "diagonal" and "full" have least squares (λ = 0.01) on Gaussians of five widths, from .25 to
-      4, of inputs under a metric that is learned from gradients
+    - "diagonal" and "full" have least squares (λ = 0.003) on Gaussians of five widths, from .25
+      to 4, of inputs under a metric that is learned from gradients
       (:class:`jaxmkl.models.MetricModels`).
-    - "likelihood_diagonal" and "likelihood_full" have least squares on one Gaussian whose metric
-      has the largest marginal likelihood (:class:`jaxmkl.models.LikelihoodModels`, 10 steps of
-      rate .2 on 500 examples).
+    - "likelihood_diagonal" and "likelihood_full" have least squares (λ of .001 and .01) on one
+      Gaussian whose metric has the largest marginal likelihood
+      (:class:`jaxmkl.models.LikelihoodModels`, 10 steps of rate .2 on 500 examples).
     - "trees" has a forest that grows with the stream, and a boosted model of trees beside it
       (:class:`jaxmkl.models.TreeModels`, 24 stages).
     - "linear" has least squares (λ of .01, .1 and 1) on the inputs themselves
@@ -328,7 +328,7 @@ def expert_mkl(
       Beyond the papers; features and gradient steps are those of Hong and Chae, equation (17).
 
     >>> expert_mkl(task="classification").num_models
-    32
+    33
     >>> expert_mkl(banks="fixed").num_models
     48
     """
@@ -362,10 +362,10 @@ def expert_mkl(
         )
         models.append(FeatureModels(own if kernels is None else kernels, rules, features))
     if by_gradient:
-        inside = FeatureModels(Gaussian(RELATIVE_WIDTHS), RLS(0.01), features)
+        inside = FeatureModels(Gaussian(RELATIVE_WIDTHS), RLS(0.003), features)
         models.append(MetricModels(inside, by_gradient))
     if by_likelihood:
-        inside = FeatureModels(Gaussian(1.0), RLS(0.01), features)
+        inside = FeatureModels(Gaussian(1.0), RLS((0.001, 0.01)), features)
         models.append(LikelihoodModels(inside, by_likelihood, steps=10, rate=0.2, examples=500))
     if len(models) > 1:
         models = [SideBySide(tuple(models))]
