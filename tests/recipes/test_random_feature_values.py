@@ -240,8 +240,8 @@ def test_banks_are_chosen_by_name():
     assert beside.banks[1].shapes == ("diagonal", "full")
     assert beside.banks[1].bank.features.num_features == 7
     by_default = jaxmkl.expert_mkl(num_features=7)
-    assert [bank.num_models for bank in by_default.models] == [30, 2]
-    assert [bank.num_models for bank in by_default.models[0].banks] == [24, 5, 1]
+    assert [bank.num_models for bank in by_default.models] == [31, 2]
+    assert [bank.num_models for bank in by_default.models[0].banks] == [24, 5, 2]
     assert repr(by_default.models[0].banks[0]) == repr(beside.banks[0])
     assert by_default.models[0].banks[1].shapes == ("full",)
     assert by_default.models[0].banks[2].shapes == ("diagonal",)  # by likelihood
