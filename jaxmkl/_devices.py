@@ -29,7 +29,13 @@ def by_xla(sharding: Any) -> PyTree:
 
 
 def left_to_xla(tree: T) -> T:
-    """The arrays on the same devices, with automatic axes (:func:`by_xla`)."""
+    """The arrays on the same devices, with automatic axes (:func:`by_xla`).
+
+    If none is partitioned, they stay as they are: in a context of explicit axes
+    (``jax.set_mesh``) JAX puts all arrays on its mesh, and takes no others.
+    """
+    if all(leaf.sharding.is_fully_replicated for leaf in _known(tree)):
+        return tree
 
     def one(leaf: PyTree) -> PyTree:
         found = getattr(leaf, "sharding", None)

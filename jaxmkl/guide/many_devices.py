@@ -22,6 +22,22 @@ runs:
 If the number of devices divides the number of runs, results stay on the devices that computed
 them; otherwise all devices get all results at the end.
 
+In a program of your own, take automatic axes; for explicit ones, which ``make_mesh`` makes by
+default, JAX refuses much inside ``vmap``. Pass ``check_vma=False`` to ``jax.shard_map``, because a
+state begins with counters that are the same on all devices, and JAX would want them to stay so.
+
+>>> from jax.sharding import AxisType, NamedSharding, PartitionSpec
+>>> def losses(key):
+...     state = learner.init(key, num_inputs=3)
+...     return jax.lax.scan(learner.step, state, (X, np.sin(X[:, 0])))[1].loss
+>>> here = jax.make_mesh((jax.device_count(),), ("runs",), axis_types=(AxisType.Auto,))
+>>> runs = PartitionSpec("runs")
+>>> shared = jax.jit(jax.shard_map(
+...     jax.vmap(losses), mesh=here, in_specs=runs, out_specs=runs, check_vma=False
+... ))
+>>> shared(jax.random.split(jax.random.key(1), jax.device_count())).shape[1]
+200
+
 ## Fleets: one learner per customer
 
 Thousands of sensors, each with its own stream and learner, advance in one call. ``lengths`` holds
@@ -64,7 +80,6 @@ start. Gradient steps, supports and forgetting depend on the order of examples, 
 If the arrays of one learner are too large for one device, distribute its models by kernel. XLA
 does the rest. Devices exchange values in every round, so this saves memory, but no time.
 
->>> from jax.sharding import NamedSharding, PartitionSpec
 >>> P = learner.models[0].kernels.num_kernels             # the number of devices divides it
 >>> state, mesh = learner.init(jax.random.key(6), num_inputs=3), jax.make_mesh((1,), ("kernels",))
 >>> def along_kernels(leaf):

@@ -181,11 +181,16 @@ def distributed(
         # numbers of a learner go where its arrays are
         return place(leaf, sharding) if isinstance(leaf, jax.Array | np.ndarray) else leaf
 
+    around: Any = jax.sharding.get_mesh()  # of the caller's jax.set_mesh
     with jax.set_mesh(mesh):
         same = jax.tree.map(partial(put, sharding=everywhere), same)
         parts = jax.tree.map(partial(put, sharding=sharding), parts)
         runs = program(same, parts, sharding=sharding)
-        return runs if number % shards == 0 else _first(runs, number, everywhere)
+        runs = runs if number % shards == 0 else _first(runs, number, everywhere)
+    if by_xla(NamedSharding(around, PartitionSpec())).mesh != mesh:
+        return runs
+    # where the caller's mesh has explicit axes, JAX takes no arrays of other axes
+    return jax.tree.map(lambda leaf: place(leaf, NamedSharding(around, leaf.sharding.spec)), runs)
 
 
 @partial(jax.jit, static_argnums=(1, 2))

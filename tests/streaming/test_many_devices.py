@@ -8,7 +8,12 @@ import subprocess
 import sys
 import textwrap
 
+import jax
+import numpy as np
 import pytest
+
+import jaxmkl
+from tests.common.trees import assert_close
 
 BEGIN = """
 import jax, jaxmkl, numpy as np
@@ -142,3 +147,25 @@ def test_on_eight_devices(script):
         env=environment, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert process.stdout == "the same\n", process.stderr[-3000:]
+
+
+def test_amid_explicit_axes():
+    """Where ``jax.set_mesh`` has explicit axes, drivers take and return arrays of its mesh."""
+    learner, keys = jaxmkl.raker(num_features=4), jax.random.split(jax.random.key(1), 2)
+    X = np.random.default_rng(0).normal(size=(25, 2)).astype(np.float32)
+
+    def all_of_them(mesh):
+        states = jax.vmap(lambda key: learner.init(key, num_inputs=2))(keys)
+        one = jax.tree.map(lambda leaf: leaf[0], states)
+        yield jaxmkl.run(learner, one, X, X[:, 0])[1].loss
+        yield jaxmkl.run_many(learner, keys, X, X[:, 0], mesh=mesh)[1].loss
+        several = np.stack([X, X])
+        fleet = jaxmkl.run_fleet(learner, states, several, several[..., 0], mesh=mesh)
+        yield fleet[1].loss
+
+    alone = list(all_of_them(None))
+    mesh = jax.make_mesh((1,), ("runs",))
+    with jax.set_mesh(mesh):
+        for found, wanted in zip(all_of_them(mesh), alone, strict=True):
+            # JAX takes no array of another mesh there
+            assert_close(jax.tree.map(lambda leaf: leaf * 1, found), wanted)
