@@ -95,9 +95,9 @@ True
 Numbers of a rule are cast to the dtype of ``f`` where they are used, so that a run in single
 precision stays in it.
 
-On features, all transformations of optax are rules: ``updates.Optax(optax.adam(1e-2))``. A rule
-with a state of another kind is an :class:`jaxmkl.updates.Rule`, with ``init``, ``predict`` and
-``update`` of its own.
+On features, transformations of gradients by optax are rules: ``updates.Optax(optax.adam(1e-2))``.
+A rule with a state of another kind is an :class:`jaxmkl.updates.Rule`, with ``init``, ``predict``
+and ``update`` of its own.
 
 ## One protocol
 

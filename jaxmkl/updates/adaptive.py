@@ -40,14 +40,16 @@ class Optax(WeightsRule[OptaxState]):
     Models with supports have no weights to move, and take rules of first order instead.
 
     Args:
-      transformation: an ``optax.GradientTransformation``, as ``optax.adam(1e-2)``. It is static:
-        another object is another compilation, and :func:`jaxmkl.save` cannot write it. An
-        optimiser by its name, as ``jaxmkl.optimizers.FromOptax("adam", 1e-2)``, can be saved, and
-        its learning rate be swept and differentiated.
+      transformation: an ``optax.GradientTransformation``, as ``optax.adam(1e-2)``, that needs
+        nothing besides gradients and weights. It is static: another object is another
+        compilation, and :func:`jaxmkl.save` cannot write it. An optimiser by its name, as
+        ``jaxmkl.optimizers.FromOptax("adam", 1e-2)``, can be saved, and its learning rate be
+        swept and differentiated.
       loss: L, a value of :mod:`jaxmkl.losses`, or one of its names.
 
     Raises:
-      ValueError: if the transformation is neither.
+      ValueError: if the transformation is neither; by a bank, if it needs more, as values of the
+        loss (``optax.lbfgs``, ``optax.polyak_sgd``).
 
     References:
       Kingma and Ba (2015), Adam: a method for stochastic optimization,
@@ -70,6 +72,17 @@ class Optax(WeightsRule[OptaxState]):
         read=_taken,
     )
     loss: Any = loss_field(default="squared")
+
+    def check(self) -> None:
+        def moved(weights: jax.Array) -> PyTree:
+            state = self.transformation.init(weights)
+            return self.transformation.update(weights, state, weights, None)
+
+        try:
+            jax.eval_shape(moved, jax.ShapeDtypeStruct((2,), jnp.float32))
+        except Exception as error:  # whatever a transformation raises without what it needs
+            wanted = f"one that needs gradients and weights alone ({error})"
+            pytree.require(False, self, "transformation", self.transformation, wanted)
 
     def init(
         self, num_kernels: int, num_coordinates: int, dtype: DTypeLike, num_outputs: int = 1

@@ -238,3 +238,14 @@ def test_a_third_kind_of_rule_is_four_methods(x64):
     y = y.astype(np.float64)
     expected = np.append(0.0, np.cumsum(y)[:-1] / np.arange(1, len(y)))
     np.testing.assert_allclose(outputs.prediction, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["polyak_sgd", "lbfgs", "lookahead"])
+def test_a_transformation_that_needs_more_than_gradients_is_refused(name):
+    """With the transformation's own words, where a bank is made, not amid the first run."""
+    make, given = getattr(optax, name), ()
+    if name == "lookahead":
+        given = optax.sgd(RATE), 5, 0.5
+    rule = updates.Optax(make(*given))
+    with pytest.raises(ValueError, match=r"Optax: transformation must be .* weights alone \(.+\)"):
+        models.FeatureModels(jaxmkl.Gaussian(1.0), rule)
