@@ -348,10 +348,9 @@ def require_learner(owner: object, learner: Any) -> None:
     shown = learner if callable(learner) or isinstance(learner, str) else type(learner)
     good, wanted = isinstance(learner, Learner), f"a learner, as jaxmkl.raker(){advice}"
     pytree.require(good, owner, "learner", shown, wanted)
-    wanted = "a pytree: decorate its class with jaxmkl.pytree.dataclass"
     for leaf in jax.tree.leaves(learner):
-        shown = f"an instance of {type(leaf).__name__}, which is none"
-        pytree.require(not isinstance(leaf, Learner), owner, "learner", shown, wanted)
+        if isinstance(leaf, Learner):
+            pytree.require_tree(owner, "learner", leaf)
     refuse_out_of_range(learner)
 
 

@@ -151,6 +151,14 @@ def _taken_if(good: Callable[[Any], bool], wanted: str, taken: Callable = lambda
     return convert
 
 
+def require_tree(owner: object, argument: str, value: Any) -> None:
+    """Raise if a value is an object that JAX cannot see through."""
+    opaque = jax.tree_util.all_leaves([value])
+    shown = f"an instance of {type(value).__name__}, which is none"
+    wanted = "a pytree: decorate its class with jaxmkl.pytree.dataclass"
+    require(not opaque, owner, argument, shown, wanted)
+
+
 def _several(value: object) -> tuple:
     return tuple(value) if isinstance(value, tuple | list) else (value,)
 
@@ -198,6 +206,7 @@ def as_part(
     """Check a value of the class ``base``, which ``read`` may make of something else."""
     given = value if read is None else read(value)
     require(isinstance(given, base), owner, argument, value, wanted)
+    require_tree(owner, argument, given)
     return given
 
 
@@ -228,10 +237,15 @@ def part(
 def parts(base: type, wanted: str, *, default: Any = MISSING) -> Any:
     """Declare a field that holds a tuple of one or more values of the class ``base``."""
 
-    def good(value: object) -> bool:
-        return bool(_several(value)) and all(isinstance(item, base) for item in _several(value))
+    def convert(owner: object, name: str, value: object) -> tuple:
+        several = _several(value)
+        good = bool(several) and all(isinstance(item, base) for item in several)
+        require(good, owner, name, value, f"{wanted}, or a tuple of them")
+        for item in several:
+            require_tree(owner, name, item)
+        return several
 
-    return _declared(default, convert=_taken_if(good, f"{wanted}, or a tuple of them", _several))
+    return _declared(default, convert=convert)
 
 
 def as_leaf(

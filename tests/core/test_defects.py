@@ -227,6 +227,14 @@ class NoTree(jaxmkl.MKL):
     """A subclass that is not decorated."""
 
 
+class NoTreeKernel(jaxmkl.Gaussian):
+    """A subclass that is not decorated, either."""
+
+
+class NoTreeUpdate(jaxmkl.updates.OGD):
+    """Another one."""
+
+
 @pytree.dataclass
 class NoEncode(jaxmkl.Learner):
     task = "regression"
@@ -295,6 +303,14 @@ MISTAKES = {
     "a learner that is no pytree": (
         lambda s: jaxmkl.run(NoTree(small().models), s, X0, y0),
         "run: learner must be a pytree: decorate its class with jaxmkl.pytree.dataclass.*NoTree",
+    ),
+    "a kernel that is no pytree": (
+        lambda s: jaxmkl.kernel_ogd(NoTreeKernel(1.0)),
+        "SupportModels: kernels must be a pytree: decorate its class with .*NoTreeKernel",
+    ),
+    "a rule that is no pytree": (
+        lambda s: jaxmkl.models.FeatureModels(jaxmkl.Gaussian(1.0), NoTreeUpdate(0.1)),
+        "FeatureModels: rules must be a pytree: decorate its class with .*NoTreeUpdate",
     ),
 }
 
