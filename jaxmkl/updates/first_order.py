@@ -110,10 +110,13 @@ def shapes_of_step(update: Update) -> Step:
     They show whether steps ever decay, and whether they are ever random.
 
     Raises:
-      ValueError: if there is not one coefficient for each value, as for rates without an axis.
+      ValueError: if there is no :class:`Step`, or not one coefficient for each value, as for rates
+        without an axis.
     """
     shapes = (update.num_rates, 1), (), (1, 1)
     step = jax.eval_shape(update.step, *(jax.ShapeDtypeStruct(s, jnp.float32) for s in shapes))
+    good, wanted = isinstance(step, Step), "an updates.Step, as Step(coefficient)"
+    pytree.require(good, update, "the result of step", step, wanted)
     wanted = f"of the shape (R, P) of the values, {shapes[0]} for one kernel (a rule at R rates "
     wanted += "says num_rates, and has them in the shape (R, 1))"
     given = step.coefficient.shape

@@ -122,6 +122,16 @@ def test_rates_without_an_axis_of_their_own_are_refused(bank):
         bank(jaxmkl.Gaussian([0.5, 2.0]), PlainSteps([0.1, 0.5]))
 
 
+def test_a_step_that_is_a_plain_coefficient_is_refused():
+    @pytree.dataclass
+    class Coefficient(PlainSteps):
+        def step(self, f, y, norm):
+            return super().step(f, y, norm).coefficient
+
+    with pytest.raises(ValueError, match=r"the result of step must be an updates\.Step"):
+        models.FeatureModels(jaxmkl.Gaussian(1.0), Coefficient())
+
+
 @pytest.mark.endless
 def test_a_learner():
     check_learner(Neighbours(0.5, query=jaxmkl.query.Disagreement(0.3, 2)))
