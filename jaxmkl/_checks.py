@@ -140,6 +140,7 @@ def require_key(owner: object, key: Any) -> None:
 def floating_dtype(owner: object, dtype: DTypeLike | None) -> np.dtype:
     """The checked dtype of a state, which JAX must have switched on."""
     wanted = jnp.dtype(jax.dtypes.canonicalize_dtype(float) if dtype is None else dtype)
+    wanted = wanted.newbyteorder("=")  # JAX has that of the machine
     good = jnp.issubdtype(wanted, jnp.floating) and jax.dtypes.canonicalize_dtype(wanted) == wanted
     # bounds on values are shares of the largest number, 65,504 in float16
     good &= wanted != jnp.float16

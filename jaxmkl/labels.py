@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from jaxmkl._checks import refuse_unless
+from jaxmkl._checks import as_array, refuse_unless
 
 Labels = np.ndarray | jax.Array | Sequence
 
@@ -185,7 +185,7 @@ def signs(y: ArrayLike) -> jax.Array:
     >>> jax.jit(signs)(jax.numpy.array([True, False]))
     Array([ 1., -1.], dtype=float32)
     """
-    y = jnp.asarray(y)
+    y = as_array("y", y)
     y = y.astype(jnp.result_type(y, float))
     return jnp.where(jnp.isnan(y), y, jnp.where(y > 0, jnp.ones_like(y), -jnp.ones_like(y)))
 
@@ -200,7 +200,7 @@ def one_vs_rest(y: ArrayLike, num_classes: int) -> jax.Array:
     Array([[-1.,  1., -1.],
            [nan, nan, nan]], dtype=float32)
     """
-    y = jnp.asarray(y)
+    y = as_array("y", y)
     y = y.astype(jnp.result_type(y, float))
     classes = jnp.arange(num_classes, dtype=y.dtype).reshape((1,) * y.ndim + (num_classes,))
     found = y[..., None] == classes

@@ -61,6 +61,8 @@ def pool_of(owner: str, gram: ArrayLike | None, features: ArrayLike | None, stac
         given = np.asarray(given)
         real = given.dtype.kind in "biuf"
         require(real, owner, argument, given.dtype, "an array of real numbers")
+        # JAX knows no other order of bytes than the machine's
+        given = given.astype(given.dtype.newbyteorder("="), copy=False)
     shape = tuple(given.shape)
     axes = ("P",) * stacked + (("n", "n") if features is None else ("n", "r"))
     good = len(shape) == len(axes) and 0 not in shape

@@ -1,12 +1,13 @@
 """Operations of metrics on arrays of NumPy and of JAX alike."""
 
 from types import ModuleType
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmkl._checks import refuse_listed, refuse_unless, unmasked
+from jaxmkl._checks import as_array, refuse_listed, refuse_unless, unmasked
 from jaxmkl._types import AnyArray, Data
 from jaxmkl.labels import labels, signs, where_known
 
@@ -15,10 +16,11 @@ def numeric(*values: Data) -> tuple:
     """The library of some arrays, JAX if one is of JAX, and the arrays (float64 in NumPy)."""
     for value in values:
         refuse_listed("values", value)
-    values = tuple(map(unmasked, values))
-    if not any(isinstance(value, jax.Array) for value in values):
-        return np, *(np.asarray(value, np.float64) for value in values)
-    return jnp, *(a.astype(jnp.result_type(a, float)) for a in map(jnp.asarray, values))
+    given: list[Any] = list(map(unmasked, values))
+    if not any(isinstance(value, jax.Array) for value in given):
+        return np, *(np.asarray(value, np.float64) for value in given)
+    arrays = (as_array("values", value) for value in given)
+    return jnp, *(a.astype(jnp.result_type(a, float)) for a in arrays)
 
 
 def paired(caller: str, first: Data, second: Data, names: tuple = ("prediction", "y")) -> tuple:

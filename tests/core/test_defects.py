@@ -218,6 +218,29 @@ def test_run_compiles_for_a_few_lengths(caplog):
     assert compiled == []
 
 
+SWAPPED = {
+    "kernels": lambda X, y: KERNELS.gram(X, X),
+    "alignment": lambda X, y: jaxmkl.kernels.kernel_alignment(KERNELS, X, y),
+    "design": lambda X, y: jaxmkl.design.ted(features=X).scores,
+    "states": lambda X, y: begin_in(X.dtype).models,
+    "signs": lambda X, y: jaxmkl.labels.signs(y),
+    "metrics": lambda X, y: jaxmkl.metrics.running_mse(jnp.zeros(NUM_EXAMPLES), y),
+}
+
+
+def begin_in(dtype):
+    return small().init(jax.random.key(0), NUM_INPUTS, dtype)
+
+
+@pytest.mark.parametrize("name", SWAPPED)
+def test_arrays_in_another_order_of_bytes(name):
+    """As FITS and HDF files have them, which JAX itself does not take."""
+    X, y = data()
+    native, swapped = "=f4", np.dtype("f4").newbyteorder("S")
+    found, wanted = (SWAPPED[name](X.astype(d), y.astype(d)) for d in (swapped, native))
+    assert_equal(found, wanted)
+
+
 # --- the likely mistakes, each with a sentence ---------------------------------------------------
 
 X0, y0 = data()
