@@ -21,7 +21,7 @@ from jaxmkl.streaming._engine import (
     without_info,
 )
 from jaxmkl.streaming._warnings import ROWS_TO_JUDGE, START, Errors, warn_of_examples, warned
-from jaxmkl.streaming.examples import Examples, Held, Reading, check_arguments
+from jaxmkl.streaming.examples import Examples, Held, Reading, check_arguments, is_tracer
 from jaxmkl.streaming.sparse import SparseRows
 
 P = ParamSpec("P")
@@ -223,7 +223,8 @@ class Stream:
         Raises:
           ValueError: as :func:`stream`.
         """
-        reading = self._reading
+        reading, advice = self._reading, "arrays, outside of jit (jaxmkl.run may be inside)"
+        pytree.require(not is_tracer(state, X, y), "stream", "state and chunks", "tracers", advice)
         if not self._chunks:
             check_arguments("stream", self.learner, state)
             reading.round = state.round

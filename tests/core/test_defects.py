@@ -291,6 +291,10 @@ MISTAKES = {
         lambda s: list(jaxmkl.stream(small(), s, (X0, y0))),
         r"stream: chunks must be pairs \(X, y\).*got 'ndarray of shape \(9, 2\)'",
     ),
+    "a stream inside of a trace": (
+        lambda s: jax.jit(lambda s: list(jaxmkl.stream(small(), s, [(X0, y0)])))(s),
+        "stream: state and chunks must be arrays, outside of jit .*; got 'tracers'",
+    ),
     "several examples for step": (
         lambda s: small().step(s, (X0, y0)),
         r"MKL: x must be of shape \(2,\), one example \(predict_many takes several.*got \(9, 2\)",
