@@ -19,6 +19,7 @@ from jax import Array
 from jax.scipy.special import betainc
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._programs import Kept
 from jaxmkl._types import AnyArray, Labels
 
 __all__ = ["COVERAGE", "DensityScores", "StudentMixture", "central_intervals", "density_scores"]
@@ -148,7 +149,9 @@ class StudentMixture:
         It is infinite at both ends, and NaN outside [0, 1]. It is found by bisection of the tail;
         a last step of Newton's method gives it derivatives.
         """
-        share = jnp.asarray(share, jnp.asarray(self.scales).dtype)
+        return _quantile(self, jnp.asarray(share, jnp.asarray(self.scales).dtype))
+
+    def _quantile(self, share: Array) -> Array:
         mean, own = self._spread(jnp.broadcast_shapes(share.shape, jnp.shape(self.mean)))
         share = jnp.broadcast_to(share, mean.shape)
         below = share < 0.5
@@ -191,8 +194,15 @@ class StudentMixture:
         It is E|Y - y| - E|Y - Y'| / 2, with Y and Y' drawn independently. The first expectation
         has a closed form; the second is 4 ∫_0^∞ F (1 - F), computed with 64 points.
         """
+        return _crps(self, jnp.asarray(y, jnp.asarray(self.scales).dtype))
+
+    def _crps(self, y: Array) -> Array:
         distance, own = self._at(y)
         return self._known(own.crps(distance))
+
+
+# alone, each call would compile its loop again
+_quantile, _crps = Kept(StudentMixture._quantile), Kept(StudentMixture._crps)
 
 
 @pytree.dataclass

@@ -7,6 +7,7 @@ from jax.typing import ArrayLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._checks import as_array
+from jaxmkl._programs import Kept
 from jaxmkl.kernels.kernel import SEVERAL, Kernel
 from jaxmkl.kernels.products import pairwise_products
 
@@ -33,6 +34,11 @@ def kernel_alignment(kernels: Kernel, X: jax.Array, y: jax.Array) -> jax.Array:
     if X.ndim != 2 or y.shape != X.shape[:1]:
         text = f"X must have shape (n, D) and y (n,); got {X.shape} and {y.shape}"
         raise ValueError(f"kernel_alignment: {text}")
+    return _aligned(kernels, X, y)
+
+
+@Kept  # alone, each call would compile its loop again
+def _aligned(kernels: Kernel, X: jax.Array, y: jax.Array) -> jax.Array:
     n = X.shape[0]
     B = min(128, n)  # rows of a Gram matrix at a time
 

@@ -1,6 +1,7 @@
 """Distributions: against scipy, numeric integration and draws."""
 
 import itertools
+import logging
 from functools import partial
 
 import jax
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
+import jaxmkl
 from jaxmkl.distributions import StudentMixture, density_scores
 
 SMALL_PROGRAMS = True
@@ -215,3 +217,25 @@ def test_scores_of_numpy_are_those_of_the_methods(degrees, x64):
     np.testing.assert_allclose(found.crps, crps(one, y), rtol=1e-5)  # of half as many points
     np.testing.assert_allclose(found.high - 7.0, quantile(one, 0.95), rtol=1e-8)
     np.testing.assert_allclose(found.low - 7.0, quantile(one, 0.05), rtol=1e-8)
+
+
+def single(t):
+    return StudentMixture(t, jnp.full(2, t), jnp.full(2, 0.5), degrees=(3, 5))
+
+
+ALONE = {
+    "quantile": lambda t: single(t).quantile(0.1 * t),
+    "interval": lambda t: single(t).interval(0.1 * t),
+    "crps": lambda t: single(t).crps(0.1 * t),
+    "alignment": lambda t: jaxmkl.kernels.kernel_alignment(
+        jaxmkl.Gaussian(t), np.full((3, 1), t), np.ones(3)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_loops_called_alone_are_compiled_once(name, caplog):
+    ALONE[name](1.0)
+    with jax.log_compiles(), caplog.at_level(logging.WARNING):
+        ALONE[name](2.0)
+    assert not [r for r in caplog.records if "Finished XLA compilation" in r.getMessage()]
