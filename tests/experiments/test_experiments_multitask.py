@@ -60,16 +60,22 @@ def test_components_stand_beside_each_other(folder, tmp_path, monkeypatch, capsy
     arguments += ["--parts", "components", "--set", "size=12"]
     rows = rows_of_run(tmp_path, *arguments)
     names = {f"{name} (h = 0.2)" for name in multitask.COMPONENTS}
-    assert {r["algorithm"] for r in rows} == names
+    apart = "mixed (h = 0.2) less the better"
+    assert {r["algorithm"] for r in rows} == {*names, apart}
     metrics = {"mistake_rate", "balanced_error", "auc", "late_auc", "label_rate", "support"}
     assert {r["metric"] for r in rows} == metrics
     assert {r["seeds"] for r in rows} == {3}
+    for metric, best in (("mistake_rate", min), ("auc", max)):
+        of = {name: value(rows, f"{name} (h = 0.2)", metric) for name in multitask.COMPONENTS}
+        wanted = of["mixed"] - best(of["both"], of["local"])
+        assert value(rows, apart, metric) == pytest.approx(wanted)
     for name in names:
         assert 0 < value(rows, name, "label_rate") < 1
         assert value(rows, name, "support") == 12
         assert value(rows, name, "auc") > 0.6
-    parameters = {r["algorithm"]: r["parameters"]["components"] for r in rows}
-    assert parameters["local (h = 0.2)"] == "local"
+    parameters = {r["algorithm"]: r["parameters"] for r in rows}
+    assert parameters["local (h = 0.2)"]["components"] == "local"
+    assert parameters[apart] == {}
     shown = capsys.readouterr().out
     assert shown.count("landmine, mixed (h = 0.2) less ") == 4
 
@@ -83,8 +89,10 @@ def test_who_gets_a_label_at_the_same_rates(folder, tmp_path, monkeypatch, capsy
     arguments = ["multitask", "--data", str(folder), "--datasets", "sentiment", "--seeds", "3"]
     arguments += ["--parts", "asking", "--algorithms", "unsure,chance", "--set", "size=12"]
     rows = rows_of_run(tmp_path, *arguments, "--plots", str(plots))
-    names = {"unsure (50%)", "chance (50%)"}
-    assert {r["algorithm"] for r in rows} == {*names, "all labels", "chance (0%)"}
+    names, apart = ("unsure (50%)", "chance (50%)"), "unsure less chance (50%)"
+    assert {r["algorithm"] for r in rows} == {*names, apart, "all labels", "chance (0%)"}
+    one, other = (value(rows, name, "mistake_rate") for name in names)
+    assert value(rows, apart, "mistake_rate") == pytest.approx(one - other)
     assert value(rows, "all labels", "label_rate") == 1
     rates = [value(rows, name, "label_rate") for name in names]
     np.testing.assert_allclose(rates, 0.5, atol=0.08)
@@ -92,7 +100,7 @@ def test_who_gets_a_label_at_the_same_rates(folder, tmp_path, monkeypatch, capsy
     (chance,) = {r["parameters"]["query"] for r in rows if r["algorithm"] == "chance (50%)"}
     rate = value(rows, "unsure (50%)", "label_rate")
     assert float(chance.removeprefix("Random(rate=").rstrip(")")) == pytest.approx(rate)
-    assert {r["parameters"]["update_on"] for r in rows} == {"unsure"}
+    assert {r["parameters"]["update_on"] for r in rows if r["algorithm"] != apart} == {"unsure"}
     assert pictures(plots) == {"multitask_asking_sentiment.png"}
     shown = capsys.readouterr().out
     assert shown.count("sentiment, unsure less chance") == 4
