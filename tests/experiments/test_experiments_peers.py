@@ -3,6 +3,7 @@
 import math
 import sys
 import types
+from importlib.machinery import ModuleSpec
 from typing import ClassVar
 
 import numpy as np
@@ -90,7 +91,7 @@ def test_errors_by_segments_stand_beside_those_of_hedge(tmp_path, monkeypatch, c
         assert value(rows, name, "mse") == pytest.approx(np.mean(segments))
     assert value(rows, hedge, "segment_2_of_hedge") == value(rows, hedge, "after_of_hedge") == 1
     assert 0 < value(rows, "expert_mkl", "segment_2_of_hedge") < 3
-    first = value(rows, amkl_mixture.TOLD, "segment_1")
+    first = value(rows, amkl_mixture.RESTARTED, "segment_1")
     assert first == pytest.approx(value(rows, "expert_mkl", "segment_1"), rel=1e-4)
     assert "2 streams" in capsys.readouterr().out
 
@@ -194,6 +195,7 @@ def rivers(monkeypatch):
     names = np.array(["grass", "path", "sky"])[np.digitize(draws[:, 0], [-0.5, 0.5])]
     several = [({"a": a, "b": b}, str(name)) for (a, b), name in zip(draws, names, strict=True)]
     package = types.ModuleType("river")
+    package.__spec__ = ModuleSpec("river", None)
     package.datasets = types.SimpleNamespace(
         ChickWeights=lambda: iter(numbers), ImageSegments=lambda: iter(several)
     )
