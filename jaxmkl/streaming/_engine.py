@@ -60,7 +60,7 @@ def plan_of(
 ) -> Plan:
     """Check these arguments of a driver; the learner may take smaller blocks.
 
-    A delay longer than the stream is shortened, as later rounds do not matter.
+    A block or a delay longer than the stream is shortened, as later rounds do not matter.
 
     Raises:
       ValueError: for a block size below 1, a negative delay, or a ``record`` that is not callable.
@@ -72,8 +72,9 @@ def plan_of(
     text = f"record must be a function of a round's jaxmkl.Output; got {record!r}"
     refuse_unless(callable(record), text)
     # few lengths, so that few are compiled
-    delay = min(delay, (1 << length.bit_length()) - 1)
-    return Plan(learner.fit_block_size(int(size)), record, delay)
+    bound = 1 << length.bit_length()
+    size = min(int(size), bound) if length else int(size)
+    return Plan(learner.fit_block_size(size), record, min(delay, bound - 1))
 
 
 class Rows(NamedTuple):

@@ -195,6 +195,18 @@ def test_what_is_no_number_is_told_by_name():
             learner.update(state, X[0], bad)
 
 
+def test_a_block_far_longer_than_the_stream():
+    """It takes no more memory than one of the stream's length."""
+    X, y = data()
+    learner = small()
+    _, wanted = jaxmkl.run(learner, begin(learner), X, y, block_size=4)
+    _, found = jaxmkl.run(learner, begin(learner), X, y, block_size=10**12)
+    assert_close(found, wanted)
+    keys = jax.random.split(jax.random.key(0), 2)
+    _, many = jaxmkl.run_many(learner, keys, X, y, block_size=10**12)
+    assert many.loss.shape == (2, len(X))
+
+
 # --- few lengths are compiled --------------------------------------------------------------------
 
 
