@@ -275,12 +275,14 @@ def test_a_full_sample_grows_trees_at_every_fourth_round():
     X, y = rng.normal(size=(80, 2)).astype(np.float32), rng.normal(size=80).astype(np.float32)
     learner = jaxmkl.MKL(SMALL, Uniform())  # grown in rounds 8, 16, when it is full, and 64
 
-    def threshold(state, example):
+    def splits(state, example):
         state, _ = learner.step(state, example)
-        return state, state.models[0].trees.threshold
+        return state, state.models[0].trees.splits
 
-    _, thresholds = jax.lax.scan(threshold, learner.init(jax.random.key(0), 2), (X, y))
-    changed = np.any(np.diff(thresholds, axis=0, prepend=0.0), axis=1)
+    start = learner.init(jax.random.key(0), 2)
+    _, found = jax.lax.scan(splits, start, (X, y))
+    before = np.concatenate([start.models[0].trees.splits[None], found[:-1]])
+    changed = np.any(np.asarray(found) != before, axis=1)
     np.testing.assert_array_equal(np.flatnonzero(changed) + 1, [8, 16, 64])
 
 
