@@ -44,8 +44,8 @@ class MKLRegressor(RegressorMixin, Online):
       scale: whether inputs are scaled by :class:`jaxmkl.wrappers.RunningMoments` and targets by
         :func:`jaxmkl.wrappers.scaled_targets`, in the same pass.
       shuffle: whether ``fit`` draws the order of the rows, by ``random_state``.
-      random_state: the seed of the random features, or of whatever a learner draws, as scikit-learn
-        takes it; a whole number is passed to ``jax.random.key``.
+      random_state: the seed of the random features, or of whatever a learner draws, as
+        scikit-learn takes it; a whole number is passed to ``jax.random.key``.
       parameters: arguments of the recipe, such as ``num_features``. They are parameters like all
         others in ``set_params``, ``clone`` and grid searches. With more than 5,000 inputs the
         kernels of "expert_mkl" are fixed, unless ``banks`` are given: to learn them takes a memory
