@@ -40,7 +40,7 @@
   predictions that err more than the mean of the labels; ``MKLClassifier`` of rows sorted by class.
 - A learner warns where it is made of step sizes that cannot converge.
 - Refused are masked arrays, complex numbers, states in float16, labels in words where a state is
-  continued, 2^27 frequencies, more than 1,000 classes, parts that are no pytrees.
+  continued, 2^27 frequencies, over 1,000 classes, undecorated parts.
 
 **Tables and the command**
 
