@@ -73,8 +73,9 @@ def plan_of(
     refuse_unless(callable(record), text)
     # few lengths, so that few are compiled
     bound = 1 << length.bit_length()
-    size = min(int(size), bound) if length else int(size)
-    return Plan(learner.fit_block_size(size), record, min(delay, bound - 1))
+    if length:
+        size = min(size, max(bound, learner.preferred_block_size))
+    return Plan(learner.fit_block_size(int(size)), record, min(delay, bound - 1))
 
 
 class Rows(NamedTuple):
