@@ -32,11 +32,14 @@ def kernels_of(learner: jaxmkl.Learner) -> Kernel:
 def sizes_of(learner: jaxmkl.Learner) -> tuple[tuple[int, int], ...]:
     """Return the numbers of models and of kernels of each bank of a learner, scaled or not.
 
+    Banks side by side are several.
+
     >>> sizes_of(jaxmkl.expert_mkl())
-    ((30, 10), (2, 2))
+    ((24, 4), (5, 5), (2, 1), (2, 2))
     """
     *_, inside = jaxmkl.wrappers.layers(learner)
-    return tuple((bank.num_models, bank.num_kernels) for bank in inside.models)
+    banks = [one for bank in inside.models for one in getattr(bank, "banks", (bank,))]
+    return tuple((bank.num_models, bank.num_kernels) for bank in banks)
 
 
 @functools.cache
