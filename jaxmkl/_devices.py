@@ -34,7 +34,7 @@ def left_to_xla(tree: T) -> T:
     If none is partitioned, they stay as they are: in a context of explicit axes
     (``jax.set_mesh``) JAX puts all arrays on its mesh, and takes no others.
     """
-    if all(leaf.sharding.is_fully_replicated for leaf in _known(tree)):
+    if not any(any(getattr(leaf.sharding, "spec", ())) for leaf in _known(tree)):
         return tree
 
     def one(leaf: PyTree) -> PyTree:
