@@ -63,11 +63,11 @@ class MKLRegressor(RegressorMixin, Online):
     is in float64 and JAX has double precision enabled. In single precision, a column or a target
     whose offset is far larger than its changes, such as seconds since 1970, loses its changes.
 
-    ``sample_weight`` is refused, because a weight means different things to different rules: a
-    gradient step could be longer, and least squares could count a row several times, but the step
-    of a perceptron or of a passive aggressive rule is the one that satisfies one example, and
-    weights of models, budgets and queries count examples. A repeated row means the same to all:
-    ``np.repeat`` the rows, and shuffle them.
+    ``sample_weight`` other than None is refused, because a weight means different things to
+    different rules: a gradient step could be longer, and least squares could count a row several
+    times, but the step of a perceptron or of a passive aggressive rule is the one that satisfies
+    one example, and weights of models, budgets and queries count examples. A repeated row means
+    the same to all: ``np.repeat`` the rows, and shuffle them.
 
     Raises:
       ValueError: by ``fit`` and ``partial_fit``, if a parameter is out of its range or rows cannot
@@ -151,10 +151,9 @@ class MKLRegressor(RegressorMixin, Online):
         values, variances = self._predicted(X)
         if not return_std:
             return values
-        given = self.learner if isinstance(self.learner, str) else type(self.learner_).__name__
         wanted = "one that knows its variance, as 'expert_mkl', with return_std"
         owner = type(self).__name__
-        require(variances is not None, owner, "learner", given, wanted)
+        require(variances is not None, owner, "learner", self._given, wanted)
         return values, np.sqrt(np.asarray(variances))
 
 

@@ -77,9 +77,17 @@ class Online(Parametrised):
             return ()
         return names_of(recipe) if callable(recipe) else None
 
+    @property
+    def _given(self) -> str:
+        """The name of the recipe, function or learner, for messages."""
+        one = self.learner
+        return one if isinstance(one, str) else getattr(one, "__name__", type(one).__name__)
+
     def _refuse(self, given: dict[str, Any]) -> None:
         """Refuse weights of examples, and any other argument that no learner takes."""
-        for name in given:
+        for name, value in given.items():
+            if name == "sample_weight" and value is None:
+                continue
             raise TypeError(
                 f"{type(self).__name__}: {name} is not supported: a learner takes rows as they "
                 "come, all with the same weight; repeat those that should count for more"
@@ -99,8 +107,7 @@ class Online(Parametrised):
                 arguments["banks"] = "fixed"
             recipe = recipe(**arguments | self._parameters)
             require_learner(owner, recipe)
-        given = self.learner if isinstance(self.learner, str) else type(recipe).__name__
-        given, wanted = (f"{given}, one of {recipe.task}", f"one of {self._task}")
+        given, wanted = (f"{self._given}, one of {recipe.task}", f"one of {self._task}")
         require(recipe.task == self._task, owner, "learner", given, wanted)
         if self._task == "classification" and num_outputs and recipe.num_outputs is None:
             recipe = one_vs_rest(recipe, num_outputs)
@@ -124,10 +131,12 @@ class Online(Parametrised):
     def feature_importances_(self) -> np.ndarray:
         """The importance of each input (D,), of sum 1; only for learners that learn a metric."""
         check_is_fitted(self, "state_")
-        try:
-            return np.asarray(self.learner_.importances(self.state_))
-        except ValueError as error:
-            raise AttributeError(str(error)) from None
+        found = abilities.importances(self.learner_, self.state_)
+        if found is None:
+            wanted = "one that learns a metric, as 'expert_mkl' with banks='diagonal'"
+            text = f"learner must be {wanted}, for feature_importances_; got {self._given!r}"
+            raise AttributeError(f"{type(self).__name__}: {text}")
+        return np.asarray(found)
 
     def _ordered(self, X: Inputs, y: np.ndarray) -> tuple[Any, np.ndarray]:
         """The rows in the order in which ``fit`` takes them."""

@@ -289,6 +289,15 @@ def test_what_fit_refuses(numbers, parameters, message):
         MKLRegressor(**parameters).fit(X[:20], y[:20])
 
 
+def test_no_weights_are_none(classes):
+    X, y = classes
+    plain, given = regressor().fit(X, y), regressor().fit(X, y, sample_weight=None)
+    np.testing.assert_array_equal(given.predict(X), plain.predict(X))
+    given.partial_fit(X, y, sample_weight=None)
+    assert int(given.state_.round) == 2 * len(X)
+    assert classifier().fit(X, y, sample_weight=None).score(X, y) > 0.5
+
+
 @pytest.mark.slow
 def test_labels_and_weights_that_are_refused(classes):
     X, y = classes
@@ -297,6 +306,8 @@ def test_labels_and_weights_that_are_refused(classes):
         found.fit(X, y, sample_weight=y)
     with pytest.raises(TypeError, match="sample_weight is not supported"):
         regressor().partial_fit(X, y, sample_weight=y)
+    with pytest.raises(TypeError, match="weights is not supported"):
+        regressor().fit(X, y, weights=None)
     with pytest.raises(ValueError, match="y must be of two classes or more; got 1 class"):
         found.fit(X, np.ones(150))
     with pytest.raises(NotFittedError):
@@ -548,4 +559,8 @@ def test_importances_are_those_of_the_learner():
     fitted = MKLRegressor("expert_mkl", banks="diagonal", num_features=10, kernels=None).fit(X, y)
     assert fitted.feature_importances_.argmax() == 1
     np.testing.assert_allclose(fitted.feature_importances_.sum(), 1.0, rtol=1e-5)
-    assert not hasattr(MKLRegressor("raker", num_features=5).fit(X, y), "feature_importances_")
+    fixed = MKLRegressor("raker", num_features=5).fit(X, y)
+    assert not hasattr(fixed, "feature_importances_")
+    wanted = "^MKLRegressor: learner must be one that learns a metric, .* got 'raker'$"
+    with pytest.raises(AttributeError, match=wanted):
+        _ = fixed.feature_importances_
