@@ -1,9 +1,10 @@
 """Metrics of a run: errors, probabilities, densities and labels over time, and regret.
 
-The metrics take NumPy or JAX arrays and return the same kind (NumPy in float64). The last axis is
-time; axes before it (seeds, say) are kept. A refused example, whose loss or prediction is NaN, is
-left out (``state.invalid`` counts it). A running metric has a value for each example, NaN before
-the first that counts. Equations are those of Hong and Chae, Active learning with multiple kernels.
+The metrics take lists, and arrays of NumPy or JAX. If any argument is a JAX array, or a list of
+such, they return JAX arrays, else those of NumPy in float64. The last axis is time; axes before it
+(seeds, say) are kept. A refused example, whose loss or prediction is NaN, is left out
+(``state.invalid`` counts it). A running metric has a value for each example, NaN before the first
+that counts. Equations are those of Hong and Chae, Active learning with multiple kernels.
 
 Scores of densities have a value for each example, too, as ``outputs.info.log_score`` does: a
 curve shows their :func:`running_mean`, whose last value is the mean of all.

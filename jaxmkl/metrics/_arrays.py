@@ -12,12 +12,17 @@ from jaxmkl._types import AnyArray, Data
 from jaxmkl.labels import labels, signs, where_known
 
 
+def library_of(*values: Data) -> ModuleType:
+    """JAX's NumPy if any of these is of JAX, or is a list that holds such an array; else NumPy."""
+    return jnp if any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(values)) else np
+
+
 def numeric(*values: Data) -> tuple:
-    """The library of some arrays, JAX if one is of JAX, and the arrays (float64 in NumPy)."""
+    """The :func:`library_of` some arrays, and the arrays (float64 in NumPy)."""
     for value in values:
         refuse_listed("values", value)
     given: list[Any] = list(map(unmasked, values))
-    if not any(isinstance(value, jax.Array) for value in given):
+    if library_of(*given) is np:
         return np, *(np.asarray(value, np.float64) for value in given)
     arrays = (as_array("values", value) for value in given)
     return jnp, *(a.astype(jnp.result_type(a, float)) for a in arrays)
@@ -39,10 +44,11 @@ def unknown_where(xp: ModuleType, label: AnyArray, values: AnyArray) -> AnyArray
 
 def signs_of(y: Data) -> AnyArray:
     """Labels of any usual kind as -1 and +1, NaN kept."""
+    refuse_listed("y", y)
     if isinstance(y, jax.core.Tracer):
         return signs(y)
     read = where_known(lambda known: labels(known)[0], np.asarray(unmasked(y)))
-    return jnp.asarray(read) if isinstance(y, jax.Array) else read
+    return library_of(y).asarray(read)
 
 
 def classes(

@@ -33,8 +33,9 @@ def coverage(lower: Data, upper: Data, y: Data) -> AnyArray:
     >>> float(coverage([0.0, 1.0], [1.0, 2.0], [0.5, 2.5]))
     0.5
     """
-    xp, low, label = paired("coverage", lower, y)
-    _, high, _ = paired("coverage", upper, y)
+    xp, low, high, label = numeric(lower, upper, y)
+    _, low, label = paired("coverage", low, label, ("lower", "y"))
+    _, _, high = paired("coverage", low, high, ("lower", "upper"))
     known = ~(xp.isnan(low) | xp.isnan(high) | xp.isnan(label))
     return mean_of(xp, xp.where(known, (low <= label) & (label <= high), xp.nan))
 
@@ -110,6 +111,7 @@ def crps_student(mean: Data, scale: Data, degrees: Data, y: Data) -> AnyArray:
     array([0.2637, 1.385 ])
     """
     caller = "crps_student"
+    _, mean, scale, degrees, y = numeric(mean, scale, degrees, y)
     xp, z, s, distance = _standardised(caller, mean, scale, y, "scale")
     nu = _like(caller, xp, degrees, z, "degrees")
     each_known(xp.isnan(nu) | (nu > 1), nu, f"{caller}: degrees must be above 1")

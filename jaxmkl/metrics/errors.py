@@ -5,7 +5,15 @@ import numpy as np
 
 from jaxmkl._checks import refuse_unless
 from jaxmkl._types import AnyArray, Data
-from jaxmkl.metrics._arrays import classes, mean_so_far, numeric, one_hot, paired, signs_of
+from jaxmkl.metrics._arrays import (
+    classes,
+    each_known,
+    mean_so_far,
+    numeric,
+    one_hot,
+    paired,
+    signs_of,
+)
 
 
 def running_mean(values: Data) -> AnyArray:
@@ -170,25 +178,28 @@ def running_label_rate(queried: Data) -> AnyArray:
     return mean_so_far(*_indicators("running_label_rate", queried))
 
 
-def regret(losses: Data, hindsight: Data) -> np.ndarray:
-    """Regret Σ_t loss_t - min_p hindsight_p (...) against the best kernel, float64, equation (15).
+def regret(losses: Data, hindsight: Data) -> AnyArray:
+    """Regret Σ_t loss_t - min_p hindsight_p (...) against the best kernel, equation (15).
+
+    It is a small difference of large sums: of long runs in single precision, pass NumPy arrays.
 
     Args:
       losses: the learner's losses (..., T); NaN where an example was refused.
       hindsight: total loss (..., P) of the best fixed function of each kernel.
 
     Raises:
-      ValueError: for a hindsight that is empty or not finite.
+      ValueError: for shapes that do not fit, or a hindsight that is not finite.
 
     >>> float(regret([1.0, 0.5, 0.25], [1.5, 1.25]))
     0.5
     """
-    totals, each = np.asarray(hindsight, np.float64), np.asarray(losses, np.float64)
-    good = totals.shape[-1:] not in [(), (0,)] and np.isfinite(totals).all()
-    text = f"regret: hindsight must be finite totals (..., P) of P >= 1 kernels; got {totals}"
-    refuse_unless(good, text)
+    xp, each, totals = numeric(losses, hindsight)
+    text = "regret: hindsight must be finite totals (..., P) of P >= 1 kernels"
+    good = totals.shape[-1:] not in [(), (0,)]
+    refuse_unless(good, f"{text}; got the shape {totals.shape}")
+    each_known(xp.isfinite(totals), totals, text)
     refuse_unless(each.ndim, "regret: losses must have the shape (..., T); got a single number")
-    return np.nansum(each, axis=-1) - totals.min(axis=-1)
+    return xp.nansum(each, axis=-1) - totals.min(axis=-1)
 
 
 def _indicators(caller: str, queried: Data) -> tuple:

@@ -249,3 +249,58 @@ def test_regret_by_hand(library):
 def test_regret_refuses(hindsight):
     with pytest.raises(ValueError, match="regret: hindsight must be finite totals"):
         metrics.regret([1.0], hindsight)
+
+
+def test_regret_is_traced():
+    losses, totals = jnp.array([[1.0, 2.0, np.nan], [0.5, 1.0, 0.25]]), jnp.array([3.0, 2.5])
+    traced = jax.jit(jax.vmap(metrics.regret, in_axes=(0, None)))(losses, totals)
+    np.testing.assert_array_equal(traced, [0.5, -0.75])
+    slope = jax.grad(lambda losses: metrics.regret(losses, totals)[0])(losses)
+    np.testing.assert_array_equal(slope, [[1.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
+
+
+# --- one kind of arrays --------------------------------------------------------------------------
+
+P, ROWS = [0.2, 0.6, 0.9], [[0.1, 0.9], [0.7, 0.3], [0.5, 0.5]]
+#: Arguments of each metric, lists of which any could be an array.
+CALLS = {
+    "running_mean": (P,),
+    "running_mse": (P, P),
+    "running_mistake_rate": (P, [1, 0, 1]),
+    "confusion": (P, [1, 0, 1]),
+    "recall": (P, [1, 0, 1]),
+    "kappa": (P, [1, 0, 1]),
+    "label_rate": ([1, 0, 1],),
+    "running_label_rate": ([1, 0, 1],),
+    "regret": (P, P),
+    "coverage": (P, P, P),
+    "width": (P, P),
+    "crps_normal": (P, P, P),
+    "crps_student": (P, P, [3.0, 4.0, 5.0], P),
+    "crps_quantiles": (ROWS, [0.2, 0.8], P),
+    "pit_histogram": (P,),
+    "brier": (P, [1, 0, 1]),
+    "running_brier": (P, [1, 0, 1]),
+    "log_loss": (P, [1, 0, 1]),
+    "running_log_loss": (P, [1, 0, 1]),
+    "reliability": (P, [1, 0, 1]),
+    "expected_calibration_error": (P, [1, 0, 1]),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_one_array_of_jax_makes_all_so(name):
+    assert {*CALLS, "Reliability"} == {*metrics.__all__}
+    function, given = getattr(metrics, name), CALLS[name]
+    of_lists = function(*given)
+    assert all(leaf.dtype == np.float64 for leaf in jax.tree.leaves(of_lists))
+    for place, one in enumerate(given):
+        for made in (jnp.asarray(one), [jnp.asarray(each) for each in one]):
+            found = function(*given[:place], made, *given[place + 1 :])
+            assert all(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(found))
+            jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), found, of_lists)
+
+
+def test_labels_in_a_list_of_tracers_are_told_how_to_be_stacked():
+    with pytest.raises(ValueError, match=r"must be an array inside a trace.*stack"):
+        jax.jit(lambda y: metrics.running_mistake_rate(y, [*y]))(jnp.ones(2))
