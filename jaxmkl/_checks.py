@@ -54,15 +54,22 @@ def refuse_masked(name: str, array: object) -> None:
     refuse_unless(not masked, text)
 
 
+def is_tracer(*trees: PyTree) -> bool:
+    """True if some leaf is a tracer, whose values are not known."""
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(trees))
+
+
 def refuse_listed(name: str, value: object) -> None:
     """Refuse a list of tracers, which NumPy cannot read and JAX stacks."""
-    tracer = jax.core.Tracer
-    listed = isinstance(value, list | tuple) and not isinstance(value, tracer)
-    found = listed and any(isinstance(leaf, tracer) for leaf in jax.tree.leaves(value))
-    text = (
-        f"{name} must be an array inside a trace; got a {type(value).__name__} of tracers: pass "
-    )
-    refuse_unless(not found, f"{text}jax.numpy.stack({name})")
+    found = isinstance(value, list | tuple) and is_tracer(value)
+    text = f"{name} must be an array inside a trace; got a {type(value).__name__} of tracers"
+    refuse_unless(not found, f"{text}: pass jax.numpy.stack({name})")
+
+
+def refuse_tracers(owner: str, name: str, value: PyTree, instead: str = "") -> None:
+    """Refuse tracers where the numbers are needed on the host."""
+    wanted = f"an array outside of jit, vmap and grad{instead}"
+    pytree.require(not is_tracer(value), owner, name, "a tracer", wanted)
 
 
 def unmasked(values: Any) -> Any:
@@ -93,10 +100,11 @@ def as_array(name: str, value: ArrayLike) -> jax.Array:
     return jnp.asarray(real_array(name, value))
 
 
-def real_array(name: str, value: ArrayLike) -> Any:
+def real_array(name: str, value: ArrayLike, owner: str = "") -> Any:
     """The value as an array of NumPy or JAX that JAX takes without loss; raise as above."""
-    text = f"{name} must be dense, as {name}.toarray(); jaxmkl.run and the others take it sparse"
-    refuse_unless(not hasattr(value, "toarray"), text)
+    of = f"{owner}: " * bool(owner)
+    text = f"must be dense, as {name}.toarray(); jaxmkl.run and the others take it sparse"
+    refuse_unless(not hasattr(value, "toarray"), f"{of}{name} {text}")
     refuse_masked(name, value)
     array: Any
     if any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(value)):
@@ -106,8 +114,16 @@ def real_array(name: str, value: ArrayLike) -> Any:
         # JAX would keep the last 32 bits of an integer of 64, and knows no other order of bytes
         if array.dtype.kind in "iuf" and array.dtype not in _OF_JAX:
             array = array.astype(float)
-    refuse_unless(is_real(array.dtype), f"{name} must hold real numbers; got dtype {array.dtype}")
+    text = f"{of}{name} must hold real numbers; got dtype {array.dtype}"
+    refuse_unless(is_real(array.dtype), text)
     return array
+
+
+def known_array(owner: str, name: str, value: Any) -> np.ndarray:
+    """The value as an array of NumPy, in a dtype of NumPy; raise as above, or for a tracer."""
+    refuse_tracers(owner, name, value)
+    array = np.asarray(real_array(name, value, owner))
+    return array if array.dtype.kind in "biuf" else array.astype(np.float32)  # bfloat16
 
 
 def is_real(dtype: Any) -> bool:

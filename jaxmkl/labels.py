@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from jaxmkl._checks import as_array, refuse_unless
+from jaxmkl._checks import as_array, refuse_masked, refuse_tracers, refuse_unless
 
 Labels = np.ndarray | jax.Array | Sequence
 
@@ -43,7 +43,7 @@ def labels(y: Labels, classes: Sequence[Any] | None = None) -> tuple[np.ndarray,
     ValueError: labels: y must be {0, 1}, {-1, 1}, booleans or two strings; got the values 1, 2 \
     (numbers are read by their sign: pass y == 2)
     """
-    values = _column(y)
+    values = _column("labels", y)
     kind = values.dtype.kind
     dtype = values.dtype if kind == "f" else np.dtype(np.float32)
     if classes is not None:
@@ -95,7 +95,7 @@ def class_numbers(
     >>> class_numbers(["oak", "ash", "elm", "ash"], 3)
     (array([2., 0., 1., 0.], dtype=float32), ('ash', 'elm', 'oak'))
     """
-    values = _column(y)
+    values = _column("class_numbers", y)
     if classes is not None:
         return _numbered("class_numbers", values, classes, num_classes)
     if values.dtype.kind in "US":
@@ -208,11 +208,13 @@ def one_vs_rest(y: ArrayLike, num_classes: int) -> jax.Array:
     return jnp.where(jnp.any(found, axis=-1, keepdims=True), signs, jnp.nan)
 
 
-def _column(y: Labels) -> np.ndarray:
+def _column(owner: str, y: Labels) -> np.ndarray:
     """Labels as an array (T,); Python objects become strings, booleans or numbers."""
+    refuse_tracers(owner, "y", y, " (inside, jaxmkl.labels.signs reads two classes)")
+    refuse_masked("y", y)
     values = np.asarray(y)
     values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
-    text = f"labels: y must have the shape (T,) or (T, 1); got {values.shape}"
+    text = f"{owner}: y must have the shape (T,) or (T, 1); got {values.shape}"
     refuse_unless(values.ndim == 1, text)
     if jnp.issubdtype(values.dtype, jnp.floating) and values.dtype.kind != "f":
         return values.astype(np.float32)  # bfloat16, which is no dtype of NumPy

@@ -11,11 +11,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmkl._checks import warn_outside
+from jaxmkl._checks import is_tracer, warn_outside
 from jaxmkl._pytree import as_count, as_leaf, require
 from jaxmkl._types import Number, PyTree
 from jaxmkl.design._descent import Descent, Move, descend
-from jaxmkl.design._pool import Pool, traced
+from jaxmkl.design._pool import Pool
 
 # A row of the coefficients is active if it exceeds this share of the largest row.
 ACTIVE = 1e-4
@@ -74,14 +74,14 @@ def choose(
     as_positive(owner, "smoothing", smoothing)
     bound = largest_penalty(pool)
     penalty = penalty_of(owner, regularization, absolute, bound)
-    if not traced(penalty, bound) and float(penalty) >= float(bound):
+    if not is_tracer(penalty, bound) and float(penalty) >= float(bound):
         text = f"{float(regularization):.4g} makes a penalty of {float(penalty):.4g}, which is at "
         text += f"or above lambda_max = {float(bound):.4g}: all coefficients vanish (of several "
         text += "kernels: while their weights are equal) and the ranking means nothing"
         warn_outside(f"{owner}: regularization {text}", UserWarning)
     problem = Problem(pool, penalty, jnp.asarray(smoothing, pool.dtype), tolerance, bound)
     found = solve(problem, max_iterations=max_iterations)
-    few = num_points is not None and not traced(found.num_active)
+    few = num_points is not None and not is_tracer(found.num_active)
     if few and int(found.num_active) < num_points:  # type: ignore[operator]
         text = f"{num_points}, but only {int(found.num_active)} points are active: the others are "
         text += "unranked; a smaller regularization has more, and ted ranks any number"

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from jaxmkl._checks import refuse_listed, refuse_masked, warn_outside
+from jaxmkl._checks import is_tracer, real_array, refuse_listed, warn_outside
 from jaxmkl._devices import left_to_xla, whole
 from jaxmkl._pytree import require
 from jaxmkl._types import PyTree
@@ -38,11 +38,6 @@ class Pool(NamedTuple):
         return self.values.dtype
 
 
-def traced(*values: object) -> bool:
-    """Tell if any of these is a tracer, whose numbers are unknown."""
-    return any(isinstance(value, jax.core.Tracer) for value in values)
-
-
 def pool_of(owner: str, gram: ArrayLike | None, features: ArrayLike | None, stacked: bool) -> Pool:
     """The checked pool of ``owner``; if ``stacked``, arrays have a leading axis of kernels.
 
@@ -51,29 +46,24 @@ def pool_of(owner: str, gram: ArrayLike | None, features: ArrayLike | None, stac
         matrix is not symmetric or not positive semi-definite.
     """
     name = "grams" if stacked else "gram"
-    given, argument = (gram, name) if features is None else (features, "features")
+    given: Any = gram if features is None else features
+    argument = name if features is None else "features"
     if (gram is None) == (features is None):
         found = "both" if gram is not None else "none"
         raise ValueError(f"{owner}: {name} or features must be given, one of them; got {found}")
-    if not isinstance(given, jax.Array):
-        refuse_masked(argument, given)
-        refuse_listed(argument, given)
-        given = np.asarray(given)
-        real = given.dtype.kind in "biuf"
-        require(real, owner, argument, given.dtype, "an array of real numbers")
-        # JAX knows no other order of bytes than the machine's
-        given = given.astype(given.dtype.newbyteorder("="), copy=False)
-    shape = tuple(given.shape)
+    refuse_listed(argument, given)
+    array = real_array(argument, given, owner)
+    shape = tuple(array.shape)
     axes = ("P",) * stacked + (("n", "n") if features is None else ("n", "r"))
     good = len(shape) == len(axes) and 0 not in shape
     good = good and (features is not None or shape[-1] == shape[-2])
     wanted = f"an array ({', '.join(axes)})"
     require(good, owner, argument, f"an array of shape {shape}", wanted)
-    dtype = jax.dtypes.canonicalize_dtype(jnp.promote_types(given.dtype, jnp.float32))
-    values = jnp.asarray(given, dtype)
+    dtype = jax.dtypes.canonicalize_dtype(jnp.promote_types(array.dtype, jnp.float32))
+    values = jnp.asarray(array, dtype)
     values = left_to_xla(values)
     values = values if stacked else values[None]
-    if not traced(values):
+    if not is_tracer(values):
         _check_values(owner, argument, values, features is None)
     return Pool(values, None) if features is None else Pool(None, values)
 

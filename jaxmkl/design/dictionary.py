@@ -9,6 +9,7 @@ expm1(-r² / (2 b²)) = k - 1 instead, which is the same after centring.
 import numpy as np
 from numpy.typing import ArrayLike
 
+from jaxmkl._checks import known_array
 from jaxmkl._pytree import require
 
 WIDTHS = tuple(10.0**k for k in range(6))
@@ -22,7 +23,7 @@ def centred(gram: ArrayLike) -> np.ndarray:
     >>> centred(np.ones((2, 2))).tolist()
     [[0.0, 0.0], [0.0, 0.0]]
     """
-    gram = np.asarray(gram, np.float64)
+    gram = known_array("centred", "gram", gram).astype(np.float64)
     rows, columns = (gram.mean(axis=axis, keepdims=True) for axis in (-1, -2))
     return gram - rows - columns + rows.mean(axis=-2, keepdims=True)
 
@@ -37,7 +38,7 @@ def normalised(gram: ArrayLike, by: str = "distance") -> np.ndarray:
     [[0.25, 0.0], [0.0, 0.75]]
     """
     require(by in NORMALISATIONS, "normalised", "by", by, f"one of {', '.join(NORMALISATIONS)}")
-    gram = np.asarray(gram, np.float64)
+    gram = known_array("normalised", "gram", gram).astype(np.float64)
     if by == "none":
         return gram
     diagonal = np.diagonal(gram, axis1=-2, axis2=-1)
@@ -78,7 +79,7 @@ def dictionary(
     if (X is None) == (inner is None):
         raise ValueError("dictionary: X or inner must be given, one of them")
     name, axes = ("X", "(n, D)") if inner is None else ("inner", "(n, n)")
-    array = np.asarray(X if inner is None else inner, np.float64)
+    array = known_array("dictionary", name, X if inner is None else inner).astype(np.float64)
     good = array.ndim == 2 and array.size > 0 and (inner is None or len(array) == array.shape[1])
     require(good, "dictionary", name, f"an array of shape {array.shape}", f"an array {axes}")
     require(bool(np.isfinite(array).all()), "dictionary", name, "NaN or infinite values", "finite")

@@ -31,12 +31,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
+from jaxmkl._checks import is_tracer
 from jaxmkl._pytree import as_count, as_leaf, require
 from jaxmkl._types import Number, Numbers
 from jaxmkl.design import _reconstruction as reconstruction
 from jaxmkl.design._descent import Descent
 from jaxmkl.design._frame import Design, Problem, active, choose, design_of, iterated
-from jaxmkl.design._pool import Pool, pool_of, traced
+from jaxmkl.design._pool import Pool, pool_of
 from jaxmkl.design._reconstruction import dot, equal_weights, largest_penalty
 
 FLOOR = 1e-12  # the smallest error counted, as a share of the largest
@@ -206,7 +207,7 @@ def start_of(
     about = owner, "initial_weights"
     weights = as_leaf(*about, given, wanted=wanted, minimum=0.0, exclusive=exclusive, max_ndim=2)
     good = np.shape(weights) in shapes
-    good = good and (traced(weights) or bool((np.sum(weights, axis=-1) > 0).all()))
+    good = good and (is_tracer(weights) or bool((np.sum(weights, axis=-1) > 0).all()))
     require(good, *about, given, wanted)
     weights = jnp.asarray(weights, pool.dtype)
     return weights / jnp.sum(weights, axis=-1, keepdims=True)

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmkl._checks import refuse_masked
+from jaxmkl._checks import known_array, refuse_tracers
 from jaxmkl._pytree import require
 from jaxmkl._scale import scale
 from jaxmkl._types import Inputs
@@ -91,7 +91,7 @@ def from_points(
         :func:`dictionary`, of columns as they are. It must be None if X is sparse.
       key: a typed key, for the method "random" and the draw from a large pool; by default that of
         seed 0.
-      parameters: the method's own, such as ``regularization``.
+      parameters: the method's own, such as ``regularization``, which may be traced; X may not.
 
     Returns:
       A :class:`Design`. The ranking has indices of rows of X. Scores are NaN for points that were
@@ -139,10 +139,9 @@ def choose_rows(
         rows = np.sort(jax.random.permutation(key, rows)[:most])
     grams = _grams(owner, X[rows], method, kernels)
     found = METHODS[method](grams, num_points=num_points, **parameters)
-    scores = np.full(n, np.nan, found.scores.dtype)
-    scores[rows] = found.scores
-    ranking = jnp.asarray(rows[np.asarray(found.ranking)], jnp.int32)
-    return found._replace(scores=jnp.asarray(scores), ranking=ranking), rows
+    scores = jnp.full((n,), jnp.nan, found.scores.dtype).at[rows].set(found.scores)
+    ranking = jnp.asarray(rows, jnp.int32)[found.ranking]
+    return found._replace(scores=scores, ranking=ranking), rows
 
 
 def prepared(owner: str, X: Inputs, standardise: bool) -> Any:
@@ -151,14 +150,14 @@ def prepared(owner: str, X: Inputs, standardise: bool) -> Any:
     ``standardise`` says whether to standardise the columns of an array.
     """
     if isinstance(X, SparseRows):
+        refuse_tracers(owner, "X", X)
         X = _csr(X)
     elif hasattr(X, "tocsr"):
         X = X.tocsr()
+        real = X.dtype.kind in "biuf"
+        require(real, owner, "X", f"a matrix of {X.dtype}", "a matrix of real numbers")
     else:
-        refuse_masked("X", X)
-        X = np.asarray(X)
-    real = X.dtype.kind in "biuf"
-    require(real, owner, "X", f"an array of {X.dtype}", "an array of real numbers")
+        X = known_array(owner, "X", X)
     good = len(X.shape) == 2 and 0 not in X.shape
     require(good, owner, "X", f"an array of shape {X.shape}", "an array (n, D)")
     sparse = not isinstance(X, np.ndarray)

@@ -6,7 +6,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._checks import as_array
+from jaxmkl._checks import as_array, known_array
 from jaxmkl._programs import Kept
 from jaxmkl.kernels.kernel import SEVERAL, Kernel
 from jaxmkl.kernels.products import pairwise_products
@@ -61,7 +61,7 @@ def median_distance(X: ArrayLike, most: int = 1000) -> float:
     """Median Euclidean distance between the rows of ``X`` (n, D), a bandwidth to start from.
 
     Args:
-      X: at least two rows, finite.
+      X: at least two rows, finite, and known: no tracer.
       most: the largest number of rows used; of more rows, that many evenly spaced ones are taken.
 
     Raises:
@@ -70,19 +70,25 @@ def median_distance(X: ArrayLike, most: int = 1000) -> float:
     >>> median_distance(np.array([[0.0, 0.0], [3.0, 4.0]]))
     5.0
     """
-    X = np.asarray(X)
+    X = known_array("median_distance", "X", X)
     if X.ndim != 2 or len(X) < 2:
         raise ValueError(f"median_distance: X must have shape (n, D), n >= 2; got {X.shape}")
-    rows = X[np.unique(np.linspace(0, len(X) - 1, min(most, len(X))).round().astype(int))]
-    rows = rows if rows.dtype.kind == "f" else rows.astype(float)
+    most = min(pytree.as_count("median_distance", "most", most, minimum=2), len(X))
+    rows = X[np.unique(np.linspace(0, len(X) - 1, most).round().astype(int))].astype(float)
     # divided by a power of two, which rounds nothing, so that squares neither vanish nor overflow
     exponent = int(np.frexp(np.abs(rows).max(initial=0))[1])
-    rows = jnp.asarray(np.ldexp(rows, -exponent))
-    squares = np.asarray(pairwise_products(rows, rows).squared_distance)
+    with jax.ensure_compile_time_eval():  # as we may be inside a trace
+        rows = jnp.asarray(np.ldexp(rows, -exponent))
+        squares = np.asarray(_squares(rows))
     median = float(np.ldexp(median_of(squares), exponent))
     if not (np.isfinite(median) and median > 0):
         raise ValueError("median_distance: X must have finite rows that are not all the same")
     return median
+
+
+@jax.jit
+def _squares(rows: jax.Array) -> jax.Array:
+    return pairwise_products(rows, rows).squared_distance
 
 
 def median_of(squares: np.ndarray) -> float:

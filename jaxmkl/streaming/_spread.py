@@ -10,9 +10,9 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._checks import is_tracer
 from jaxmkl._devices import by_xla, device_of, is_spread, place
 from jaxmkl._types import PyTree
-from jaxmkl.streaming.examples import is_tracer
 
 # The share of an accelerator's memory that runs side by side may hold. A program needs several
 # times as much besides, for copies and intermediate results.

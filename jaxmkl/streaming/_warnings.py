@@ -8,12 +8,12 @@ import numpy as np
 from jax.typing import DTypeLike
 
 from jaxmkl import _tails, abilities
-from jaxmkl._checks import shown, warn_outside
+from jaxmkl._checks import is_tracer, shown, warn_outside
 from jaxmkl._devices import on_accelerator
 from jaxmkl._learner import Learner, Output
 from jaxmkl._types import PyTree
 from jaxmkl.losses import Squared
-from jaxmkl.streaming.examples import Examples, Held, is_tracer
+from jaxmkl.streaming.examples import Examples, Held
 from jaxmkl.wrappers.wrapper import layers
 
 ROWS_TO_JUDGE = 100

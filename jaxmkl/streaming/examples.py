@@ -27,6 +27,7 @@ from jaxmkl._checks import (
     check_state,
     input_bound,
     is_real,
+    is_tracer,
     on_host,
     refuse_listed,
     refuse_masked,
@@ -39,11 +40,6 @@ from jaxmkl._learner import Learner, require_learner
 from jaxmkl._types import Inputs, Labels, PyTree
 from jaxmkl.labels import are_words, class_numbers, floats, given, labels, where_known
 from jaxmkl.streaming.sparse import SparseRows, stored
-
-
-def is_tracer(*trees: PyTree) -> bool:
-    """True if some leaf is a tracer, whose values are not known."""
-    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(trees))
 
 
 def is_traced(*trees: PyTree) -> bool:

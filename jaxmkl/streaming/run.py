@@ -7,6 +7,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._checks import is_tracer
 from jaxmkl._devices import device_of
 from jaxmkl._learner import Learner
 from jaxmkl._types import Inputs, Labels, PyTree, Records, State
@@ -21,7 +22,7 @@ from jaxmkl.streaming._engine import (
     without_info,
 )
 from jaxmkl.streaming._warnings import ROWS_TO_JUDGE, START, Errors, warn_of_examples, warned
-from jaxmkl.streaming.examples import Examples, Held, Reading, check_arguments, is_tracer
+from jaxmkl.streaming.examples import Examples, Held, Reading, check_arguments
 from jaxmkl.streaming.sparse import SparseRows
 
 P = ParamSpec("P")

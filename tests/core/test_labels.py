@@ -118,3 +118,15 @@ def test_known_classes_may_be_any_values():
 def test_labels_of_other_classes_are_refused(y, classes, message):
     with pytest.raises(ValueError, match=message):
         labels(y, classes)
+
+
+@pytest.mark.parametrize("read", [labels, lambda y: class_numbers(y, 3)], ids=["two", "several"])
+def test_tracers_and_masked_labels_are_refused(read):
+    name = "labels" if read is labels else "class_numbers"
+    for transform in (jax.jit, jax.vmap, lambda f: jax.grad(lambda y: f(y).sum())):
+        with pytest.raises(ValueError, match=f"^{name}: y must be an array outside of jit, vmap"):
+            transform(lambda y: read(y)[0])(jnp.ones(3))
+    with pytest.raises(ValueError, match="y must not be masked"):
+        read(np.ma.array([0, 1, 1], mask=[False, True, False]))
+    with pytest.raises(ValueError, match=rf"^{name}: y must have the shape \(T,\)"):
+        read(np.ones((2, 2)))

@@ -47,7 +47,7 @@ BAD = {
     "infinite": (lambda: changed(2, 2, np.inf), "must be finite; got .*NaN or infinite"),
     "zero": (lambda: np.zeros((6, 6)), "must be other than zero"),
     "not square": (lambda: good()[:, :5], r"must be an array \(.*n, n\); got .*\(.*6, 5\)"),
-    "complex": (lambda: good() * 1j, "must be an array of real numbers"),
+    "complex": (lambda: good() * 1j, "must hold real numbers; got dtype complex128"),
 }
 
 
@@ -230,3 +230,29 @@ def test_a_literal_reading_has_entries_that_are_degenerate() -> None:
 def test_bad_points_are_refused(arguments: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         design.dictionary(**arguments)
+
+
+# --- kinds of arrays -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ALL)
+def test_gram_matrices_of_any_dtype(method: str) -> None:
+    K = np.diag([1.0, 2.0, 4.0]) + 0.5  # exact in all of them
+    wanted = call(method, K, num_points=2)
+    several = method in ("gmkal", "lmkal")
+    K = np.stack([np.eye(3), K]) if several else K
+    given = K.tolist(), K.astype(">f8"), K.astype(jnp.bfloat16), jnp.asarray(K, jnp.bfloat16)
+    for one in given:
+        found = getattr(design, method)(one, num_points=2)
+        np.testing.assert_array_equal(found.ranking, wanted.ranking)
+        np.testing.assert_allclose(found.scores, wanted.scores, rtol=1e-5)
+    with pytest.raises(ValueError, match=f"^{method}: grams? must hold real numbers; got dtype c"):
+        getattr(design, method)(jnp.asarray(K) * 1j)
+
+
+@pytest.mark.parametrize("function", [design.dictionary, design.centred, design.normalised])
+def test_the_papers_kernels_are_of_known_points(function: Any) -> None:
+    with pytest.raises(ValueError, match=f"^{function.__name__}: .* must be an array outside of"):
+        jax.jit(function)(good())
+    rounded = jnp.asarray(good(), jnp.bfloat16)
+    np.testing.assert_array_equal(function(rounded), function(np.asarray(rounded, np.float64)))

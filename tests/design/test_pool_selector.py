@@ -4,6 +4,8 @@ import csv
 
 import jax
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
@@ -16,6 +18,7 @@ from jaxmkl import design
 from jaxmkl.cli import main
 from jaxmkl.design import rows
 from jaxmkl.sklearn import PoolSelector
+from jaxmkl.streaming import SparseRows
 from tests.oracles import design as oracle
 
 SMALL_PROGRAMS = True
@@ -212,7 +215,7 @@ def test_distinct_rows_are_the_first_of_each(make):
     [
         (np.ones(3), {}, r"X must be an array \(n, D\); got .*shape \(3,\)"),
         (np.ones((0, 3)), {}, r"X must be an array \(n, D\)"),
-        (np.array([["a"]]), {}, "X must be an array of real numbers"),
+        (np.array([["a"]]), {}, "X must hold real numbers; got dtype <U1"),
         (np.array([[1.0], [np.inf]]), {}, "X must be finite"),
         (scipy.sparse.csr_array([[1.0, np.nan]]), {}, "X must be finite; got .*NaN"),
         (np.eye(3), {"method": "some"}, "method must be one of random, ted, facility, cted"),
@@ -293,3 +296,32 @@ def test_labels_are_no_inputs(name, tmp_path, capsys):
     else:
         assert "no column is named target, y, label or class, so all are inputs" in error
         assert "if one holds labels, name it (--target)" in error
+
+
+# --- what kinds of arrays ------------------------------------------------------------------------
+
+
+def test_points_in_any_dtype_are_chosen_alike():
+    X = np.random.default_rng(0).integers(-4, 5, (30, 3))
+    wanted = design.from_points(X.astype(float), 6).ranking.tolist()
+    bfloat16 = jax.numpy.bfloat16
+    kinds = (np.int8, ">i8", np.float16, ">f4", ">f8", bfloat16)
+    given = [X.tolist(), pd.DataFrame(X), pl.DataFrame(X), jax.numpy.asarray(X, bfloat16)]
+    for one in (*given, *map(X.astype, kinds)):
+        assert design.from_points(one, 6).ranking.tolist() == wanted
+
+
+def test_from_points_is_traced_but_for_the_points():
+    X = np.random.default_rng(0).normal(size=(30, 3))
+
+    def chosen(regularization):
+        return design.from_points(X, 4, regularization=regularization)
+
+    found = jax.vmap(chosen)(np.array([0.1, 0.5]))
+    for i, one in enumerate((chosen(0.1), chosen(0.5))):
+        np.testing.assert_array_equal(found.ranking[i], one.ranking)
+        np.testing.assert_allclose(found.scores[i], one.scores, rtol=1e-3)
+    rows = SparseRows.from_csr(scipy.sparse.csr_array(X))
+    for points in (jax.numpy.asarray(X), rows):
+        with pytest.raises(ValueError, match=r"^from_points: X must be an array outside of j"):
+            jax.jit(lambda points: design.from_points(points, 4).ranking)(points)

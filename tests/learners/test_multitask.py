@@ -302,3 +302,19 @@ def test_the_median_distance():
     for bad in (np.zeros((5, 2)), np.zeros(3), np.zeros((1, 2)), np.full((3, 2), np.nan)):
         with pytest.raises(ValueError, match="median_distance: X must"):
             jaxmkl.kernels.median_distance(bad)
+    with pytest.raises(ValueError, match="median_distance: most must be an integer of at least 2"):
+        jaxmkl.kernels.median_distance(X, 1)
+
+
+def test_the_median_distance_of_any_dtype_and_inside_a_trace():
+    X = np.random.default_rng(0).normal(size=(40, 50)) + 300
+    for dtype in (np.int64, np.float16, ">f4", jnp.bfloat16):
+        rounded = X.astype(dtype)
+        wanted = jaxmkl.kernels.median_distance(rounded.astype(float))
+        np.testing.assert_allclose(jaxmkl.kernels.median_distance(rounded), wanted, rtol=1e-6)
+    of_jax = jnp.asarray(X, jnp.bfloat16)
+    np.testing.assert_allclose(jaxmkl.kernels.median_distance(of_jax), wanted, rtol=1e-6)
+    found = jax.jit(jax.vmap(lambda a: a * jaxmkl.kernels.median_distance(X)))(jnp.ones(2))
+    np.testing.assert_allclose(found, jaxmkl.kernels.median_distance(X), rtol=1e-6)
+    with pytest.raises(ValueError, match=r"^median_distance: X must be an array outside of jit"):
+        jax.jit(jaxmkl.kernels.median_distance)(X)
