@@ -48,7 +48,7 @@ from jaxmkl._noise import Noise
 from jaxmkl._renewals import Renewals, renewals_of
 from jaxmkl._types import PyTree
 from jaxmkl.aggregate import Aggregate, Combination, Hedge
-from jaxmkl.aggregate.base import Penalized, sign_kept
+from jaxmkl.aggregate.base import Penalized, combined_by, sign_kept
 from jaxmkl.losses import Loss, Squared, loss_field
 from jaxmkl.models import Bank
 from jaxmkl.models.renewals import apart, as_seen_by, renewed_if
@@ -321,7 +321,7 @@ class MKL(Algorithm[MKLState, MKLCode, MKLAux]):
         joined = jnp.concatenate(values, axis=-1)
 
         def combined(own: PyTree, values: jax.Array) -> tuple[Combination, PyTree]:
-            combination, aux = self.aggregate.predict(own, values, active, code.aggregate)
+            combination, aux = combined_by(self.aggregate, own, values, active, code.aggregate)
             if self._keeps_sign:
                 logs = self.aggregate.log_weights(own)
                 value = sign_kept(combination.value, logs, combination.values, active)

@@ -7,8 +7,9 @@ import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 
+from jaxmkl import _pytree as pytree
 from jaxmkl import abilities
-from jaxmkl._types import Aux, Noise, Number, State
+from jaxmkl._types import Aux, Noise, Number, PyTree, State
 from jaxmkl.kernels.scaled import VANISHED
 from jaxmkl.losses import Loss
 
@@ -96,6 +97,26 @@ class Penalized(Loss):
 
     def slope(self, prediction: jax.Array, y: jax.Array) -> jax.Array:
         return self.loss.slope(prediction, y)
+
+
+def combined_by(
+    aggregate: Aggregate, state: PyTree, values: jax.Array, active: jax.Array | None, noise: PyTree
+) -> tuple[Combination, PyTree]:
+    """The results of :meth:`Aggregate.predict`, the prediction in the dtype of the values.
+
+    Raises:
+      ValueError: if they are no combination of a number and two arrays (E,), and one more result.
+    """
+    found: Any = aggregate.predict(state, values, active, noise)
+    good = isinstance(found, tuple) and len(found) == 2 and isinstance(found[0], Combination)
+    wanted = "a pair: an aggregate.Combination, and what update uses again"
+    pytree.require(good, aggregate, "the result of predict", type(found).__name__, wanted)
+    combination, aux = found
+    shapes, E = tuple(map(jnp.shape, combination[:3])), values.shape
+    wanted = f"of the shapes {((), E, E)}, for the E models: a number and arrays (E,)"
+    name = "value, values and weights of the Combination"
+    pytree.require(shapes == ((), E, E), aggregate, name, shapes, wanted)
+    return combination._replace(value=jnp.asarray(combination.value, values.dtype)), aux
 
 
 def bounded(values: jax.Array, bound: Number | None) -> jax.Array:

@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 
 import jaxmkl
 from jaxmkl import abilities
-from jaxmkl.aggregate import DrawOne, Hedge, HedgeState, Uniform
+from jaxmkl.aggregate import Combination, DrawOne, Hedge, HedgeState, Uniform
 from jaxmkl.aggregate.base import sign_kept
 from jaxmkl.losses import LOSSES, Hinge
 from jaxmkl.models import DenseSupport, SupportModels
@@ -468,3 +469,53 @@ def test_a_learner_predicts_the_class_that_double_precision_has(x64):
         np.testing.assert_array_equal(*(np.sign(found[dtype]) for dtype in found))
         assert np.count_nonzero(found[np.float64]) == 29  # nothing is known of the first
         assert ((np.abs(found[np.float64]) < 1e-40).sum() > 20) == (rate > 0)
+
+
+# --- one's own -----------------------------------------------------------------------------------
+
+
+@jaxmkl.pytree.dataclass
+class Own(Uniform):
+    """An aggregate whose prediction is what a function makes of the values (E,)."""
+
+    made: Any = jaxmkl.pytree.static(default=lambda values: Combination(0.5, values, values))
+
+    def predict(self, state, values, active, noise):
+        return self.made(values), ()
+
+
+def with_own(aggregate, **given):
+    bank = jaxmkl.models.FeatureModels(
+        jaxmkl.Gaussian([1.0, 2.0]), jaxmkl.updates.OGD(0.1, loss="squared")
+    )
+    learner = jaxmkl.MKL(bank, aggregate, **given)
+    return learner, learner.init(jax.random.key(0), num_inputs=2)
+
+
+@pytest.mark.parametrize("K", [None, 2])
+@pytest.mark.parametrize("value", [0, 0.5, np.float64(0.5), True])
+def test_a_prediction_may_be_a_plain_number(value, K):
+    own = Own(made=lambda values: Combination(value, values, jnp.full(2, 0.5)))
+    learner, state = with_own(own, num_outputs=K)
+    X, y = np.ones((9, 2)), np.ones(9 if K is None else (9, K))
+    state, outputs = jaxmkl.run(learner, state, X, y)
+    np.testing.assert_array_equal(outputs.prediction, np.full(y.shape, value, np.float32))
+    assert outputs.prediction.dtype == learner.predict(state, X[0]).value.dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (lambda values: values.mean(), "the result of predict must be a pair: an aggregate.Comb"),
+        (
+            lambda values: Combination(values.mean(), values, 1.0),
+            r"value, values and weights of the Combination must be of the shapes \(\(\), \(2,\), "
+            r"\(2,\)\), .*; got \(\(\), \(2,\), \(\)\)",
+        ),
+        (lambda values: Combination(values, values, values), r"got \(\(2,\), \(2,\), \(2,\)\)"),
+    ],
+)
+def test_what_an_aggregate_predicts_is_checked(made, message):
+    learner, state = with_own(Own(made=made))
+    with pytest.raises(ValueError, match=f"^Own: .*{message}"):
+        learner.predict(state, np.ones(2))
