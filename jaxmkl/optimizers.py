@@ -79,7 +79,8 @@ class FromOptax(Optimizer):
       learning_rate: the learning rate, if a name is given.
 
     Raises:
-      ValueError: for an unknown name, or a learning rate that is missing or not needed.
+      ValueError: for an unknown name, that of an optimizer that needs more than gradients and
+        weights, as values of the loss ("lbfgs"), or a learning rate that is missing or not needed.
 
     >>> FromOptax("adam", 0.01)
     FromOptax(method='adam', learning_rate=0.01)
@@ -94,6 +95,8 @@ class FromOptax(Optimizer):
         text = "a finite number of at least 0" if named else "None beside a GradientTransformation"
         good = (self.learning_rate is not None) == named
         pytree.require(good, self, "learning_rate", self.learning_rate, text)
+        if named:  # others may ask for weights of a structure of their own
+            require_gradients_alone(self, "method", self)
 
     def _made(self, coordinates: PyTree) -> optax.GradientTransformation:
         if not isinstance(self.method, str):
@@ -110,6 +113,19 @@ class FromOptax(Optimizer):
         with jax.numpy_dtype_promotion("standard"):  # optax relies on it
             step, after = self._made(coordinates).update(gradient, state, coordinates)
         return step, optax.tree.cast_like(after, state)
+
+
+def require_gradients_alone(owner: object, name: str, optimizer: Optimizer) -> None:
+    """Raise unless an optimizer takes steps by gradients and weights alone."""
+
+    def moved(weights: jax.Array) -> PyTree:
+        return optimizer.update(weights, optimizer.init(weights), weights, None)
+
+    try:
+        jax.eval_shape(moved, jax.ShapeDtypeStruct((2,), jnp.float32))
+    except Exception as error:  # whatever a transformation raises without what it needs
+        wanted = f"one that needs gradients and weights alone ({error})"
+        pytree.require(False, owner, name, optimizer, wanted)
 
 
 def as_optimizer(optimizer: PyTree) -> Optimizer:

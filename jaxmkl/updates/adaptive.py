@@ -12,7 +12,7 @@ from jaxmkl import _pytree as pytree
 from jaxmkl._feedback import Feedback
 from jaxmkl._types import PyTree
 from jaxmkl.losses import loss_field
-from jaxmkl.optimizers import FromOptax
+from jaxmkl.optimizers import FromOptax, require_gradients_alone
 from jaxmkl.updates.rule import WeightsRule, beside_weights
 
 
@@ -74,15 +74,7 @@ class Optax(WeightsRule[OptaxState]):
     loss: Any = loss_field(default="squared")
 
     def check(self) -> None:
-        def moved(weights: jax.Array) -> PyTree:
-            state = self.transformation.init(weights)
-            return self.transformation.update(weights, state, weights, None)
-
-        try:
-            jax.eval_shape(moved, jax.ShapeDtypeStruct((2,), jnp.float32))
-        except Exception as error:  # whatever a transformation raises without what it needs
-            wanted = f"one that needs gradients and weights alone ({error})"
-            pytree.require(False, self, "transformation", self.transformation, wanted)
+        require_gradients_alone(self, "transformation", self.transformation)
 
     def init(
         self, num_kernels: int, num_coordinates: int, dtype: DTypeLike, num_outputs: int = 1

@@ -99,6 +99,7 @@ def test_inverse_time_by_hand():
         (lambda: optimizers.FromOptax("chain", 0.1), "FromOptax", "method"),  # not an optimiser
         (lambda: optimizers.FromOptax("l2_loss", 0.1), "FromOptax", "method"),
         (lambda: optimizers.FromOptax("__name__", 0.1), "FromOptax", "method"),
+        (lambda: optimizers.FromOptax("lbfgs", 0.1), "FromOptax", "method"),  # needs the loss
         (lambda: optimizers.FromOptax(0.1), "FromOptax", "method"),
         (lambda: optimizers.FromOptax(optax.adam), "FromOptax", "method"),
         (lambda: optimizers.FromOptax("adam"), "FromOptax", "learning_rate"),
