@@ -56,11 +56,12 @@ def plan_of(
     block_size: int | None,
     record: Record,
     delay: int = 0,
-    length: int = 0,
+    length: int = _ROOMS[-1],
 ) -> Plan:
     """Check these arguments of a driver; the learner may take smaller blocks.
 
-    A block or a delay longer than the stream is shortened, as later rounds do not matter.
+    A block or a delay longer than the stream is shortened, as later rounds do not matter, and so
+    is a block longer than the longest segment.
 
     Raises:
       ValueError: for a block size below 1, a negative delay, or a ``record`` that is not callable.
@@ -73,8 +74,7 @@ def plan_of(
     refuse_unless(callable(record), text)
     # few lengths, so that few are compiled
     bound = 1 << length.bit_length()
-    if length:
-        size = min(size, max(bound, learner.preferred_block_size))
+    size = min(size, max(min(bound, _ROOMS[-1]), learner.preferred_block_size))
     return Plan(learner.fit_block_size(int(size)), record, min(delay, bound - 1))
 
 

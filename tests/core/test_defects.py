@@ -11,6 +11,7 @@ from saved_learners import small
 
 import jaxmkl
 from jaxmkl import pytree, wrappers
+from jaxmkl.streaming import _engine
 from tests.common.trees import assert_close, assert_equal
 
 SMALL_PROGRAMS = True
@@ -205,6 +206,11 @@ def test_a_block_far_longer_than_the_stream():
     keys = jax.random.split(jax.random.key(0), 2)
     _, many = jaxmkl.run_many(learner, keys, X, y, block_size=10**12)
     assert many.loss.shape == (2, len(X))
+    ((_, streamed),) = jaxmkl.stream(learner, begin(learner), [(X, y)], block_size=10**12)
+    assert_close(streamed, wanted)
+    # nor than a segment of a long stream does
+    plan = _engine.plan_of("run", learner, 10**12, _engine.without_info, length=10**6)
+    assert plan.block_size == 4096
 
 
 # --- few lengths are compiled --------------------------------------------------------------------
