@@ -17,7 +17,7 @@ from jaxmkl import evaluate as evaluation
 from jaxmkl.evaluate import Candidate, Row, rows
 from jaxmkl.evaluate.rows import Printed
 
-from .inside import kernel_weights, num_supports, sizes_of
+from .inside import kernel_weights, kernels_of_models, num_supports
 from .options import Settings
 from .report import Panel
 
@@ -225,7 +225,9 @@ def prepare(
     weights are kept; with ``brief`` compilation takes less time.
     """
     keys, T = keys_of(seeds), len(stream.y)
-    record = kernel_weights(sizes_of(learner)) if weights else jaxmkl.streaming.without_info
+    record = (
+        kernel_weights(kernels_of_models(learner)) if weights else jaxmkl.streaming.without_info
+    )
     arguments = (learner, keys, stream.X, stream.y)
     function = program(_run_many, *arguments, brief=brief, permute=permute, record=record)
     orders = jaxmkl.permutations(keys, T) if permute else np.tile(np.arange(T), (seeds, 1))

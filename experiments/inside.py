@@ -11,10 +11,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 import jaxmkl
 from jaxmkl import pytree
 from jaxmkl.kernels import Kernel
+from jaxmkl.models import SideBySide
 from jaxmkl.models.supports import DenseSupport, Proposal
 from jaxmkl.models.supports.growing import GrowingState
 
@@ -29,31 +31,36 @@ def kernels_of(learner: jaxmkl.Learner) -> Kernel:
     return inside.models[0].kernels if isinstance(inside, jaxmkl.MKL) else inside.kernels
 
 
-def sizes_of(learner: jaxmkl.Learner) -> tuple[tuple[int, int], ...]:
-    """Return the numbers of models and of kernels of each bank of a learner, scaled or not.
+def kernels_of_models(learner: jaxmkl.Learner) -> tuple[int, ...]:
+    """Return the number of the kernel of each model (E,) of a learner, scaled or not.
 
-    Banks side by side are several.
+    Kernels are numbered through over the banks, also over those side by side.
 
-    >>> sizes_of(jaxmkl.expert_mkl())
-    ((24, 4), (5, 5), (2, 1), (2, 2))
+    >>> kernels_of_models(jaxmkl.MKL(jaxmkl.raker().models, jaxmkl.aggregate.Uniform()))[:4]
+    (0, 1, 2, 3)
     """
     *_, inside = jaxmkl.wrappers.layers(learner)
-    banks = [one for bank in inside.models for one in getattr(bank, "banks", (bank,))]
-    return tuple((bank.num_models, bank.num_kernels) for bank in banks)
+    found, start, kernels = np.zeros(inside.num_models, int), 0, 0
+    for bank in inside.models:
+        parts: Any = [(bank, np.arange(bank.num_models))]
+        if isinstance(bank, SideBySide):
+            parts = zip(bank.banks, bank.numbers(), strict=True)
+        for part, numbers in parts:
+            P = part.num_kernels
+            found[start + numbers.reshape(-1, P)] = kernels + np.arange(P)
+            kernels += P
+        start += bank.num_models
+    return tuple(found.tolist())
 
 
 @functools.cache
-def kernel_weights(sizes: tuple[tuple[int, int], ...]) -> Callable[[jaxmkl.Output], jaxmkl.Output]:
-    """Return a record of the weights of the kernels of banks of these sizes, summed over models;
-    it is cached, as another function object would be compiled again."""
+def kernel_weights(of_models: tuple[int, ...]) -> Callable[[jaxmkl.Output], jaxmkl.Output]:
+    """Return a record of the weights of the kernels, summed over the models of each; it is cached,
+    as another function object would be compiled again."""
 
     def record(output: jaxmkl.Output) -> jaxmkl.Output:
-        start, found = 0, []
-        for models, kernels in sizes:
-            weights = output.info.weights[start : start + models]
-            found.append(weights.reshape(-1, kernels).sum(0))
-            start += models
-        return output._replace(info=jnp.concatenate(found))
+        kernels, P = np.asarray(of_models), max(of_models) + 1
+        return output._replace(info=jax.ops.segment_sum(output.info.weights, kernels, P))
 
     return record
 

@@ -15,7 +15,7 @@ import pytest
 from experiment_rows import SMALL, pictures, rows_of, rows_of_run, value
 
 import jaxmkl
-from experiments import evaluate, generate, names, tour
+from experiments import evaluate, generate, inside, names, tour
 from experiments.__main__ import main
 from experiments.papers import PAPERS, multitask
 from experiments.papers.paper import as_published
@@ -27,6 +27,24 @@ from jaxmkl.recipes.settings import SETTINGS
 ROOT = Path(__file__).parents[2]
 
 SMALL_PROGRAMS = True
+
+
+def test_weights_are_those_of_the_kernels_wherever_their_models_stand():
+    """All least squares of banks side by side stand together."""
+
+    def bank(widths, *rules):
+        return jaxmkl.models.FeatureModels(jaxmkl.Gaussian(widths), rules)
+
+    squares, steps = jaxmkl.updates.RLS(0.1), jaxmkl.updates.OGD(0.1, loss="squared")
+    beside = jaxmkl.models.SideBySide((bank([1.0, 2.0], squares, steps), bank(3.0, squares)))
+    learner = jaxmkl.MKL((beside, bank([4.0, 5.0], steps, squares)))
+    of_models = inside.kernels_of_models(learner)
+    assert of_models == (0, 1, 2, 0, 1, 3, 4, 3, 4)
+    info = learner.info(learner.init(jax.random.key(0), num_inputs=2))
+    info = info._replace(weights=jax.numpy.asarray(2.0 ** np.arange(9)))
+    output = jaxmkl.Output(*(None,) * len(jaxmkl.Output._fields))._replace(info=info)
+    found = inside.kernel_weights(of_models)(output).info
+    assert found.tolist() == [1 + 8, 2 + 16, 4, 32 + 128, 64 + 256]
 
 
 def test_programs_that_are_let_go_take_no_memory(monkeypatch):
