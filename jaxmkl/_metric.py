@@ -95,7 +95,12 @@ def metric_of(
     return jnp.where(good, metric, before)
 
 
-def importances(metric: jax.Array) -> jax.Array:
-    """The diagonal of L L' over its sum (D,)."""
+def importances(metric: jax.Array, variances: jax.Array) -> jax.Array:
+    """Shares (D,) of the inputs, of these variances (D,), in Σ_d v_d (L L')_dd.
+
+    The weight of a constant input means nothing, as no label tells how a model should change with
+    it.
+    """
     squares = metric**2 if metric.ndim == 1 else jnp.sum(metric**2, axis=1)
-    return squares / jnp.sum(squares)
+    scaled = squares * jnp.where(jnp.any(variances > 0), variances, 1.0)
+    return scaled / jnp.sum(scaled)

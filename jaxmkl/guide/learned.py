@@ -40,12 +40,13 @@ by themselves. A metric follows the variances of the inputs from its first renew
 
 ## What was learned
 
-The diagonal of the metric, of sum 1, says how much each input matters:
+The diagonal of the metric, times the variances of the inputs, says how much they matter, of sum 1:
 
 >>> learner.importances(state).round(1)
 Array([0., 0., 0., 0., 0., 1., 0., 0.], dtype=float32)
 
-If there are several metrics, importances are their mean. Wrappers pass them on, and
+Inputs that determine each other, as the levels of a word do, may have a share though they do not
+matter. If there are several metrics, importances are their mean. Wrappers pass them on, and
 ``MKLRegressor`` has them as ``feature_importances_``. The command names the largest below its
 table. ``--report``, ``--json`` and ``jaxmkl info`` have all of them:
 

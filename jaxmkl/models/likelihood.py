@@ -9,7 +9,6 @@ import optax
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import diagonal_of, factor_and_inverse, sums_of
-from jaxmkl._metric import importances
 from jaxmkl._types import Number, PyTree
 from jaxmkl.models.metric import MetricBank
 from jaxmkl.models.under_metrics import Models, features_of
@@ -77,16 +76,6 @@ class LikelihoodModels(MetricBank):
         few = renewal.sample(min(self.examples, self.sample))
         each = zip(models.metrics, models.features, strict=True)
         return tuple(self._likeliest(metric, inside, few) for metric, inside in each)
-
-    def importances(self, metric: jax.Array, variances: jax.Array) -> jax.Array:
-        """How much each input matters (D,), of sum 1: its share of the variance of L'x.
-
-        It is that of the diagonal of L L', as of any metric, for inputs of the same variance at
-        the last renewal. The evidence says nothing of the weight of a constant input.
-        """
-        variances = jnp.where(jnp.any(variances > 0), variances, 1.0)
-        scaled = importances(metric) * variances
-        return scaled / jnp.sum(scaled)
 
     def _likeliest(self, metric: jax.Array, inside: PyTree, few: Renewal) -> jax.Array:
         """The metric after the steps of Adam on a few examples."""

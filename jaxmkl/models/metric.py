@@ -12,7 +12,6 @@ from jaxmkl._metric import (
     SHAPES,
     applied,
     by_inputs,
-    importances,
     metric_of,
     outer_products,
     signs_of,
@@ -73,11 +72,6 @@ class MetricBank(UnderMetrics):
 
         ``turn`` says how often they have been learned in this renewal.
         """
-
-    def importances(self, metric: jax.Array, variances: jax.Array) -> jax.Array:
-        """How much each input matters under a metric (D,), of sum 1; by default its share of the
-        trace of L L'."""
-        return importances(metric)
 
 
 @pytree.dataclass

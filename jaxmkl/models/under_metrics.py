@@ -22,7 +22,7 @@ from jaxmkl import _pytree as pytree
 from jaxmkl import abilities
 from jaxmkl._blocks import common_period, moments_of, take
 from jaxmkl._feedback import Feedback
-from jaxmkl._metric import applied, isotropic
+from jaxmkl._metric import applied, importances, isotropic
 from jaxmkl._shards import shard
 from jaxmkl._types import PyTree
 from jaxmkl.features import FourierFeatures
@@ -387,7 +387,7 @@ def _(bank: UnderMetrics, state: UnderMetricsState) -> jax.Array | None:
     for one in bank.banks:
         own = [next(metrics) for _ in _shapes(one)]
         if one.first is not None:
-            found.append(sum(one.importances(L, state.variances) for L in own) / len(own))
+            found.append(sum(importances(L, state.variances) for L in own) / len(own))
     return jnp.mean(jnp.stack(found), axis=0) if found else None
 
 

@@ -134,6 +134,20 @@ def test_importances_are_the_mean_over_banks_that_learn_them():
     np.testing.assert_allclose(learner.importances(state), expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("shape", ["diagonal", "full"])
+def test_a_constant_input_does_not_matter(shape):
+    """Nothing tells the gradient along it, whose random part may be the largest of all."""
+    X = np.random.default_rng(0).normal(size=(300, 3)).astype(np.float32)
+    X[:, 1] = 3.0
+    learner = jaxmkl.MKL(MetricModels(FeatureModels(jaxmkl.Gaussian(1.0), RLS(0.1)), shape))
+    state = learner.init(jax.random.key(0), 3)
+    state, _ = jaxmkl.run(learner, state, X, np.sin(2 * X[:, 0]))
+    shares = learner.importances(state)
+    assert shares[1] == 0
+    assert shares.argmax() == 0
+    np.testing.assert_allclose(shares.sum(), 1.0, rtol=1e-5)
+
+
 @pytest.mark.parametrize("negative", [0.0, 3.0, 40.0])
 def test_sums_that_rounding_makes_indefinite_have_an_inverse(negative):
     """A sum with an eigenvalue below 0 by some units of rounding of its trace."""
