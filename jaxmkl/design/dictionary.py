@@ -17,13 +17,24 @@ DEGREES = (2, 4, 1)  # the last is the linear kernel
 NORMALISATIONS = ("distance", "max_abs", "none")
 
 
+def _square(owner: str, gram: ArrayLike) -> np.ndarray:
+    """The checked Gram matrices (..., n, n) in double precision."""
+    array = known_array(owner, "gram", gram).astype(np.float64)
+    shape = array.shape
+    good = array.size > 0 and array.ndim > 1 and shape[-1] == shape[-2]
+    require(good, owner, "gram", f"an array of shape {shape}", "an array (..., n, n)")
+    return array
+
+
 def centred(gram: ArrayLike) -> np.ndarray:
     """Gram matrices (..., n, n) of features with their mean over the pool subtracted.
+
+    Other shapes raise a ``ValueError``.
 
     >>> centred(np.ones((2, 2))).tolist()
     [[0.0, 0.0], [0.0, 0.0]]
     """
-    gram = known_array("centred", "gram", gram).astype(np.float64)
+    gram = _square("centred", gram)
     rows, columns = (gram.mean(axis=axis, keepdims=True) for axis in (-1, -2))
     return gram - rows - columns + rows.mean(axis=-2, keepdims=True)
 
@@ -38,7 +49,7 @@ def normalised(gram: ArrayLike, by: str = "distance") -> np.ndarray:
     [[0.25, 0.0], [0.0, 0.75]]
     """
     require(by in NORMALISATIONS, "normalised", "by", by, f"one of {', '.join(NORMALISATIONS)}")
-    gram = known_array("normalised", "gram", gram).astype(np.float64)
+    gram = _square("normalised", gram)
     if by == "none":
         return gram
     diagonal = np.diagonal(gram, axis1=-2, axis2=-1)

@@ -19,7 +19,8 @@ def random(key: jax.Array, pool_size: int, *, num_points: int | None = None) -> 
       A :class:`Design` with evenly spaced scores, all points active, no kernels, no objective.
 
     Raises:
-      ValueError: if ``pool_size`` is below 1, or ``num_points`` not from 1 to ``pool_size``.
+      ValueError: if the key is not one, ``pool_size`` is below 1, or ``num_points`` not from 1 to
+        ``pool_size``.
 
     >>> import jax
     >>> from jaxmkl import design
@@ -28,7 +29,8 @@ def random(key: jax.Array, pool_size: int, *, num_points: int | None = None) -> 
     """
     pool_size = as_count("random", "pool_size", pool_size)
     typed = isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
-    require(typed, "random", "key", key, "a typed key, as of jax.random.key")
+    good = typed and key.ndim == 0
+    require(good, "random", "key", key, "a typed key, as of jax.random.key, and one")
     num_points = points_wanted("random", num_points, pool_size)
     order = jax.random.permutation(key, pool_size)
     # evenly spaced in the drawn order, since ties would favour points with small indices

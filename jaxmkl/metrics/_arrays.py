@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmkl._checks import as_array, refuse_listed, refuse_unless, unmasked
+from jaxmkl._checks import as_array, real_array, refuse_listed, refuse_unless, unmasked
 from jaxmkl._types import AnyArray, Data
-from jaxmkl.labels import labels, signs, where_known
+from jaxmkl.labels import floats, labels, signs, where_known
 
 
 def library_of(*values: Data) -> ModuleType:
@@ -23,7 +23,8 @@ def numeric(*values: Data) -> tuple:
         refuse_listed("values", value)
     given: list[Any] = list(map(unmasked, values))
     if library_of(*given) is np:
-        return np, *(np.asarray(value, np.float64) for value in given)
+        read = (real_array("values", floats(np.asarray(value))) for value in given)
+        return np, *(np.asarray(value, np.float64) for value in read)
     arrays = (as_array("values", value) for value in given)
     return jnp, *(a.astype(jnp.result_type(a, float)) for a in arrays)
 

@@ -149,6 +149,8 @@ def test_random_refuses_by_name() -> None:
         design.random(key, 0)
     with pytest.raises(ValueError, match="random: key must be a typed key"):
         design.random(jnp.zeros(2), 4)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"random: key must be a typed key, .* and one; got"):
+        design.random(jax.random.split(key), 4)
 
 
 @pytest.mark.slow
@@ -254,5 +256,8 @@ def test_gram_matrices_of_any_dtype(method: str) -> None:
 def test_the_papers_kernels_are_of_known_points(function: Any) -> None:
     with pytest.raises(ValueError, match=f"^{function.__name__}: .* must be an array outside of"):
         jax.jit(function)(good())
+    for bad in (1.0, np.ones(3), np.ones((2, 3)), np.zeros((0, 0)), np.zeros((0, 2, 2))):
+        with pytest.raises(ValueError, match=f"^{function.__name__}: .* must be a"):
+            function(bad)
     rounded = jnp.asarray(good(), jnp.bfloat16)
     np.testing.assert_array_equal(function(rounded), function(np.asarray(rounded, np.float64)))

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -304,3 +305,16 @@ def test_one_array_of_jax_makes_all_so(name):
 def test_labels_in_a_list_of_tracers_are_told_how_to_be_stacked():
     with pytest.raises(ValueError, match=r"must be an array inside a trace.*stack"):
         jax.jit(lambda y: metrics.running_mistake_rate(y, [*y]))(jnp.ones(2))
+
+
+@pytest.mark.parametrize("bad", [[1j], np.array([1j]), ["a"], [b"1"], np.array([1], "m8[s]")])
+def test_values_that_are_no_real_numbers_are_refused(bad):
+    for of in (metrics.running_mean, metrics.label_rate, lambda a: metrics.running_mse(a, [1.0])):
+        with pytest.raises(ValueError, match="values must hold real numbers; got dtype"):
+            of(bad)
+    for missing in (
+        [None, 1.0],
+        pd.Series([None, 1], dtype="Int64"),
+        np.array([np.nan, 1], object),
+    ):
+        np.testing.assert_array_equal(metrics.running_mean(missing), [np.nan, 1.0])
