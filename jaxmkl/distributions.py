@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.scipy.special import betainc
+from jax.typing import ArrayLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._programs import Kept
@@ -36,8 +37,10 @@ _POINTS = {jnp: np.polynomial.legendre.leggauss(64), np: np.polynomial.legendre.
 
 def _several_degrees(owner: object, name: str, value: object) -> tuple[float, ...]:
     degrees = np.atleast_1d(np.asarray(value, np.float64))
-    good = degrees.ndim == 1 and degrees.size > 0 and bool((degrees > 2.0).all())
-    pytree.require(good, owner, name, value, "numbers above 2, with which variances are finite")
+    good = bool(((degrees > 2.0) & (degrees < np.inf)).all())
+    good = good and degrees.ndim == 1 and degrees.size > 0
+    wanted = "finite numbers above 2, with which variances are finite"
+    pytree.require(good, owner, name, value, wanted)
     return tuple(degrees.tolist())
 
 
@@ -175,8 +178,12 @@ class StudentMixture:
         return self._known(mean + side * jnp.where(tail > 0, distance + change, end))
 
     def interval(self, coverage: Any) -> tuple[Array, Array]:
-        """The lower and upper ends (...) between which a label lies with this probability."""
-        high = self.quantile((1.0 + coverage) / 2.0)
+        """The lower and upper ends (...) between which a label lies with this probability.
+
+        They are NaN for a probability outside [0, 1].
+        """
+        coverage = jnp.asarray(coverage)
+        high = self.quantile(jnp.where(coverage >= 0, (1.0 + coverage) / 2.0, jnp.nan))
         return 2.0 * jnp.broadcast_to(self.mean, high.shape) - high, high
 
     def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
@@ -236,11 +243,14 @@ class _Parts:
         array = self._xp.asarray(values, self.scales.dtype)
         return array.reshape(-1, *(1,) * (self.scales.ndim - 1))
 
+    def _log_standard(self, ratio: AnyArray) -> Any:
+        """The logarithms of the t densities (J, ...) of unit scale at squared distances."""
+        return self.log_peaks - (self.nu + 1.0) / 2.0 * self._xp.log1p(ratio / self.nu)
+
     def log_densities(self, distance: AnyArray) -> Any:
         """The logarithms of the t densities (J, ...), without their weights."""
         ratio = squared_ratio(distance[None], self.scales)
-        tail = (self.nu + 1.0) / 2.0 * self._xp.log1p(ratio / self.nu)
-        return self.log_peaks - self._xp.log(self.scales) - tail
+        return self._log_standard(ratio) - self._xp.log(self.scales)
 
     def log_density(self, distance: AnyArray) -> Any:
         """The logarithm of the density."""
@@ -264,9 +274,9 @@ class _Parts:
 
     def mean_distance(self, distance: AnyArray) -> Any:
         """E|Y - y| for a label at this distance."""
-        nu, density = self.nu, self._xp.exp(self.log_densities(distance))
-        ratio = squared_ratio(distance[None], self.scales)
-        beyond = 2.0 * self.scales**2 * density * (nu + ratio) / (nu - 1.0)
+        nu, ratio = self.nu, squared_ratio(distance[None], self.scales)
+        density = self._xp.exp(self._log_standard(ratio))
+        beyond = 2.0 * self.scales * (density * (nu + ratio) / (nu - 1.0))
         inside = self._xp.abs(distance)[None] * (1.0 - 2.0 * self._tails(distance))
         return (self.weights * (inside + beyond)).sum(axis=0)
 
@@ -423,7 +433,7 @@ class DensityScores(NamedTuple):
 
 
 def density_scores(
-    distribution: StudentMixture, y: np.ndarray, start: float = 0.0
+    distribution: StudentMixture, y: ArrayLike, start: float = 0.0
 ) -> DensityScores:
     """Score mixtures of t distributions (n,) of whole degrees of freedom at labels (n,).
 
@@ -434,6 +444,7 @@ def density_scores(
       y: labels, NaN for none.
       start: subtracted from the labels, so that single precision is enough for the distribution.
     """
+    y = np.asarray(y, np.float64)
     mean, usable, _ = _usable(distribution)
     low, high = central_intervals(distribution, COVERAGE, start)
     mean, known, own = _usable(distribution, np.isfinite(y))

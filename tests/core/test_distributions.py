@@ -170,8 +170,9 @@ def test_derivatives_at_the_location(x64, degrees):
 
 
 def test_errors():
-    with pytest.raises(ValueError, match=r"degrees must be numbers above 2"):
-        StudentMixture(0.0, jnp.ones(1), jnp.ones(1), (2.0,))
+    for degrees in (2.0, np.inf, np.nan):
+        with pytest.raises(ValueError, match=r"degrees must be finite numbers above 2"):
+            StudentMixture(0.0, jnp.ones(1), jnp.ones(1), (degrees,))
 
 
 @pytest.mark.endless
@@ -217,6 +218,30 @@ def test_scores_of_numpy_are_those_of_the_methods(degrees, x64):
     np.testing.assert_allclose(found.crps, crps(one, y), rtol=1e-5)  # of half as many points
     np.testing.assert_allclose(found.high - 7.0, quantile(one, 0.95), rtol=1e-8)
     np.testing.assert_allclose(found.low - 7.0, quantile(one, 0.05), rtol=1e-8)
+
+
+@pytest.mark.parametrize("unit", [1e-30, 1e-20, 1e20, 1e30])
+def test_the_score_is_in_units_of_the_labels(unit):
+    """Squares of these scales vanish or overflow in single precision."""
+    scales, weights = jnp.array([0.5, 2.0]), jnp.array([0.9, 0.1])
+    y, (one, other) = (
+        np.array([-3.0, 0.0, 0.7], np.float32),
+        (StudentMixture(0.0, scales * t, weights, degrees=(3, 10)) for t in (1.0, unit)),
+    )
+    np.testing.assert_allclose(crps(other, unit * y) / unit, crps(one, y), rtol=1e-5)
+
+
+def test_what_is_no_probability_has_no_interval():
+    one = StudentMixture(0.0, jnp.ones(1), jnp.ones(1), degrees=(3,))
+    for coverage in (-1.0, -0.1, 1.1, np.nan):
+        assert np.isnan(one.interval(coverage)).all()
+    np.testing.assert_allclose(one.interval(0.0), 0.0, atol=1e-12)
+
+
+def test_labels_to_score_may_be_a_list():
+    one = StudentMixture(np.zeros(2), np.ones((2, 1)), np.ones((2, 1)), degrees=(3,))
+    found = density_scores(one, [0, 1])
+    np.testing.assert_allclose(found.pit, stats.t.cdf([0, 1], 3), rtol=1e-12)
 
 
 def single(t):
