@@ -100,6 +100,16 @@ def as_array(name: str, value: ArrayLike) -> jax.Array:
     return jnp.asarray(real_array(name, value))
 
 
+def as_floats(name: str, value: ArrayLike) -> jax.Array:
+    """The value as a JAX array of floats, in which numbers of moderate size have squares.
+
+    Integers and booleans are of JAX's default dtype; float16 becomes float32.
+    """
+    array = as_array(name, value)
+    dtype = jnp.result_type(array, float)
+    return array.astype(jnp.float32 if dtype == jnp.float16 else dtype)
+
+
 def real_array(name: str, value: ArrayLike, owner: str = "") -> Any:
     """The value as an array of NumPy or JAX that JAX takes without loss; raise as above."""
     of = f"{owner}: " * bool(owner)

@@ -6,7 +6,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._checks import as_array, known_array
+from jaxmkl._checks import as_array, as_floats, known_array
 from jaxmkl._programs import Kept
 from jaxmkl.kernels.kernel import SEVERAL, Kernel
 from jaxmkl.kernels.products import pairwise_products
@@ -29,10 +29,10 @@ def kernel_alignment(kernels: Kernel, X: jax.Array, y: jax.Array) -> jax.Array:
     Array([0.5, 0.7, 0. ], dtype=float32)
     """
     pytree.require(isinstance(kernels, Kernel), "kernel_alignment", "kernels", kernels, SEVERAL)
-    X = as_array("X", X)
+    X = as_floats("X", X)
     y = as_array("y", y).astype(X.dtype)
-    if X.ndim != 2 or y.shape != X.shape[:1]:
-        text = f"X must have shape (n, D) and y (n,); got {X.shape} and {y.shape}"
+    if X.ndim != 2 or y.shape != X.shape[:1] or not len(X):
+        text = f"X must have shape (n, D) and y (n,), n >= 1; got {X.shape} and {y.shape}"
         raise ValueError(f"kernel_alignment: {text}")
     return _aligned(kernels, X, y)
 

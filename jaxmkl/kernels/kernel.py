@@ -11,7 +11,7 @@ import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._checks import as_array
+from jaxmkl._checks import as_floats
 from jaxmkl._types import Numbers, PyTree
 from jaxmkl.kernels import scaled
 from jaxmkl.kernels.products import Products, pairwise_products
@@ -120,9 +120,9 @@ class Kernel(abc.ABC):
 
     def gram(self, X: ArrayLike, Y: ArrayLike | None = None) -> jax.Array:
         """Kernel values (P, n, m) between the rows of ``X`` (n, D) and ``Y`` (m, D; default X)."""
-        X = as_array("X", X)
+        X = as_floats("X", X)
         self.require_inputs(X.shape[-1])
-        return self.evaluate(pairwise_products(X, X if Y is None else as_array("Y", Y)))
+        return self.evaluate(pairwise_products(X, X if Y is None else as_floats("Y", Y)))
 
     def diagonal_codes(self, X: jax.Array) -> jax.Array:
         """Codes (P, n) of each row of ``X`` (n, D) with itself."""

@@ -1,5 +1,6 @@
 """Kernel matrices against SciPy and scikit-learn in float64, and what a kernel matrix must be."""
 
+import dataclasses
 import functools
 
 import jax
@@ -310,6 +311,37 @@ def test_features_of_a_bandwidth_for_each_input(x64):
         jaxmkl.raker(Matern32(1.0) * jaxmkl.Gaussian(1.0))
 
 
+# --- dtypes --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, bool, np.float16, jnp.bfloat16])
+@pytest.mark.parametrize("library", [np.asarray, jnp.asarray])
+@pytest.mark.parametrize("name", KERNELS)
+def test_numbers_of_any_dtype_have_the_kernels_of_floats(name, library, dtype):
+    """No bandwidth is truncated to a whole number, and no square overflows."""
+    kernels, reference = KERNELS[name]
+    X = library(np.random.default_rng(0).integers(0, 100, (5, 3)).astype(dtype))
+    y = np.array([1.0, -1.0, 1.0, 1.0, -1.0])
+    unit = 30 if name in SHIFT_INVARIANT else 1
+    wide = {"bandwidth": unit * BANDWIDTHS} if unit > 1 else {}
+    ours, Z = dataclasses.replace(kernels(), **wide), np.asarray(X, np.float64) / unit
+    wanted = np.asarray(reference(Z, Z))
+    found = ours.gram(X)
+    rtol = 0.05 if dtype is jnp.bfloat16 else 1e-5
+    assert found.dtype == (dtype if dtype is jnp.bfloat16 else np.float32)
+    np.testing.assert_allclose(np.asarray(found, np.float64), wanted, rtol=rtol, atol=1e-6)
+    np.testing.assert_array_equal(ours.gram(X, X), found)
+    aligned = jaxmkl.kernels.kernel_alignment(ours, X, y)
+    wanted = np.einsum("pij,i,j->p", wanted, y, y) / (5 * np.sqrt(np.sum(wanted**2, axis=(1, 2))))
+    np.testing.assert_allclose(np.asarray(aligned, np.float64), wanted, rtol=rtol, atol=rtol)
+
+
+def test_whole_numbers_of_jax_are_read_in_double_precision(x64):
+    X = np.arange(6).reshape(3, 2)
+    found = jaxmkl.Gaussian(1.3).gram(jnp.asarray(X))[0]
+    np.testing.assert_allclose(found, rbf_kernel(X, gamma=1 / (2 * 1.3**2)), rtol=1e-12)
+
+
 # --- sums and alignment --------------------------------------------------------------------------
 
 
@@ -326,7 +358,9 @@ def test_alignment_agrees_with_the_formula(x64):
     np.testing.assert_allclose(again, wanted, rtol=2e-3, atol=1e-5)
 
 
-@pytest.mark.parametrize(("X", "y"), [((4, 2), (3,)), ((4,), (4,)), ((4, 2), (4, 1))])
+@pytest.mark.parametrize(
+    ("X", "y"), [((4, 2), (3,)), ((4,), (4,)), ((4, 2), (4, 1)), ((0, 2), (0,))]
+)
 def test_alignment_names_shapes_that_do_not_fit(X, y):
     with pytest.raises(ValueError, match=r"kernel_alignment: X must have shape \(n, D\) and y"):
         jaxmkl.kernels.kernel_alignment(jaxmkl.Gaussian(1.0), np.ones(X), np.ones(y))
