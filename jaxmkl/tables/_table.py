@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
-from jaxmkl._checks import shown
+from jaxmkl._checks import known_array, refuse_tracers, shown
 from jaxmkl.streaming.sparse import SparseRows
 
 if TYPE_CHECKING:
@@ -123,7 +123,8 @@ def with_tasks(task: "ArrayLike", X: "ArrayLike | SparseRows") -> np.ndarray | S
       X: inputs (n, D), dense or :class:`jaxmkl.streaming.SparseRows`.
 
     Returns:
-      (n, 1 + D), of the floating dtype of ``X`` (float32 for whole numbers), sparse if ``X`` is.
+      (n, 1 + D), of the floating dtype of ``X`` (float32 for whole numbers and float16), sparse if
+      ``X`` is.
 
     Raises:
       ValueError: the shapes do not fit, or a task is not a whole number from 0.
@@ -132,8 +133,10 @@ def with_tasks(task: "ArrayLike", X: "ArrayLike | SparseRows") -> np.ndarray | S
     array([[1.  , 0.5 , 2.  ],
            [0.  , 0.25, 4.  ]])
     """
+    refuse_tracers("with_tasks", "task", task)
+    refuse_tracers("with_tasks", "X", X)
     known = np.asarray(task)
-    X = X if isinstance(X, SparseRows) else np.asarray(X)
+    X = X if isinstance(X, SparseRows) else known_array("with_tasks", "X", X)
     if X.ndim != 2 or known.shape != (X.shape[0],):
         found = f"shapes {known.shape} and {X.shape}"
         raise ValueError(f"with_tasks: task must have shape (n,) and X (n, D); got {found}")
@@ -141,7 +144,9 @@ def with_tasks(task: "ArrayLike", X: "ArrayLike | SparseRows") -> np.ndarray | S
     if not whole or (known < 0).any():
         found = f"{known.dtype} {shown(np.unique(known).tolist())}"
         raise ValueError(f"with_tasks: task must hold whole numbers from 0; got {found}")
-    dtype = X.dtype if X.dtype.kind == "f" else np.dtype(np.float32)
+    # float16 has no numbers for tasks above 2,048
+    single = X.dtype.kind != "f" or X.dtype.itemsize < 4
+    dtype = np.dtype(np.float32) if single else X.dtype
     if not isinstance(X, SparseRows):
         return np.insert(X.astype(dtype), 0, known, axis=1)
     indices = np.insert(np.asarray(X.indices) + 1, 0, 0, axis=1)

@@ -288,6 +288,26 @@ def test_tasks_are_checked(task, X, said):
         with_tasks(task, X)
 
 
+def test_tasks_are_exact_beside_inputs_in_half_precision():
+    task = np.arange(3000)
+    X = np.ones((3000, 1), np.float16)
+    rows = SparseRows(np.zeros((3000, 1), int), X, 1)
+    for one in (X, jnp.asarray(X, jnp.bfloat16), rows):
+        found = with_tasks(task, one)
+        column = found.values if isinstance(found, SparseRows) else found
+        assert column.dtype == np.float32
+        np.testing.assert_array_equal(column[:, 0], task)
+
+
+def test_tasks_are_put_beside_known_inputs():
+    rows = SparseRows([[0], [0]], [[1.0], [2.0]], 1)
+    with pytest.raises(ValueError, match=r"^with_tasks: task must be an array outside of jit"):
+        jax.jit(lambda task: with_tasks(task, np.ones((2, 2))))(jnp.arange(2))
+    for X in (jnp.ones((2, 2)), rows):
+        with pytest.raises(ValueError, match=r"^with_tasks: X must be an array outside of jit"):
+            jax.jit(lambda X: with_tasks([0, 1], X))(X)
+
+
 def test_the_median_distance():
     X = np.random.default_rng(0).normal(size=(200, 4))
     apart = np.sqrt(((X[:, None] - X[None]) ** 2).sum(-1))[np.triu_indices(200, 1)]
