@@ -22,8 +22,8 @@ Where = Callable[[int], str]  # names the cell of a row, for messages
 MOSTLY = 0.9  # a column with a larger share of numbers is a column of numbers with mistakes
 DECIMAL_COMMA = r"^[-+]?(\d{1,3}(\.\d{3})+|\d*),\d+$"
 # separators of thousands, and numbers that have them
-SEPARATORS = {",": ",", " ": "[ \u00a0\u2009\u202f]", "'": "['\u2019]"}
-POINTS = {",": r"\.", " ": "[.,]", "'": "[.,]"}
+SEPARATORS = {",": ",", ".": r"\.", " ": "[ \u00a0\u2009\u202f]", "'": "['\u2019]"}
+POINTS = {",": r"\.", ".": ",", " ": "[.,]", "'": "[.,]"}
 GROUPED = {
     sign: rf"^[-+]?[1-9]\d{{0,2}}({any_of}\d{{3}})+({POINTS[sign]}\d+)?$"
     for sign, any_of in SEPARATORS.items()
@@ -60,7 +60,7 @@ class Notation:
 
     def __post_init__(self) -> None:
         require(self.decimal in (".", ","), self, "decimal", self.decimal, "a point or a comma")
-        good, wanted = self.thousands in ("", *SEPARATORS), "nothing, a comma, a blank or an '"
+        good, wanted = self.thousands in ("", ",", " ", "'"), "nothing, a comma, a blank or an '"
         require(good, self, "thousands", self.thousands, wanted)
 
     @property
@@ -73,6 +73,11 @@ class Notation:
         """True if numbers have a decimal point, and no other signs."""
         return self.writing == Notation().writing
 
+    @property
+    def separators(self) -> str:
+        """The separators of thousands: beside decimal commas, points are too."""
+        return self.thousands + "." * (self.decimal == ",")
+
     def bare(self, cells: pl.Series) -> pl.Series:
         """Remove percent signs, units, the blanks beside them, and separators of thousands."""
         if self.percent:
@@ -81,9 +86,9 @@ class Notation:
             sign = re.escape(self.unit)
             before, behind = rf"^([-+]?)[{BLANKS}]*{sign}[{BLANKS}]*", rf"[{BLANKS}]*{sign}$"
             cells = cells.str.replace(before, "${1}").str.replace(behind, "")
-        if self.thousands:
-            grouped = cells.str.contains(GROUPED[self.thousands]).fill_null(False)
-            without = cells.str.replace_all(SEPARATORS[self.thousands], "")
+        for sign in self.separators:
+            grouped = cells.str.contains(GROUPED[sign]).fill_null(False)
+            without = cells.str.replace_all(SEPARATORS[sign], "")
             cells = without.zip_with(grouped, cells)
         return cells
 
@@ -298,8 +303,7 @@ def parsed(cells: pl.Series, written: Notation | None = None) -> pl.Series:
         return cells.cast(pl.Float64, strict=False)
     bare = written.bare(cells)
     if written.decimal == ",":
-        # 1.234,5: points separate thousands
-        bare = bare.str.replace_all(r"\.(\d{3})", "$1").str.replace(",", ".", literal=True)
+        bare = bare.str.replace(",", ".", literal=True)
     found = bare.cast(pl.Float64, strict=False)
     if not written.percent:
         return found

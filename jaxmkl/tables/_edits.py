@@ -76,13 +76,13 @@ def of_number(written: Notation) -> Edits:
         sign = re.escape(written.unit)
         edits.append((rf"\A([-+]?)[{BLANKS}]*{sign}[{BLANKS}]*", r"\1"))
         edits.append((rf"[{BLANKS}]*{sign}\Z", ""))
-    if written.thousands:
-        group = rf"{SEPARATORS[written.thousands]}([0-9]{{3}})"
+    for sign in written.separators:
+        group = rf"{SEPARATORS[sign]}([0-9]{{3}})"
         pattern = rf"\A([-+]?[1-9][0-9]{{0,2}}){group}" + f"(?:{group})?" * (MOST_GROUPS - 1)
         kept = "".join(rf"\{place}" for place in range(1, MOST_GROUPS + 2))
-        edits.append((rf"{pattern}(?=({POINTS[written.thousands]}[0-9]+)?\Z)", kept))
+        edits.append((rf"{pattern}(?=({POINTS[sign]}[0-9]+)?\Z)", kept))
     if written.decimal == ",":
-        edits += [(r"\.([0-9]{3})", r"\1"), (",", ".")]
+        edits.append((",", "."))
     return [*edits, NO_NUMBER]
 
 
