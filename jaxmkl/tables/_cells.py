@@ -74,6 +74,15 @@ class Notation:
         return self.writing == Notation().writing
 
     @property
+    def signs(self) -> list[str]:
+        """Phrases on what is not usual about them."""
+        between = {",": "commas", " ": "blanks", "'": "apostrophes"}.get(self.thousands)
+        found = ["with decimal commas"] * (self.decimal == ",")
+        found += [f"with {between} between thousands"] * bool(between)
+        found += ["with percent signs, in hundredths"] * self.percent
+        return found + [f"in {self.unit}"] * bool(self.unit)
+
+    @property
     def separators(self) -> str:
         """The separators of thousands: beside decimal commas, points are too."""
         return self.thousands + "." * (self.decimal == ",")

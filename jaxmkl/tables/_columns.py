@@ -284,8 +284,7 @@ class Columns:
         """Read the targets (n,): numbers, -1 and +1, or 0 to K - 1; NaN where missing."""
         assert self.target is not None
         name = self.target.name
-        if name not in chunk.frame.columns:
-            raise ValueError(f"{chunk.source}: has no column {name!r}, the target")
+        chunk.require(name)
         return self.target.encode(self._own(chunk).column(name))
 
     def known(self, chunk: Chunk) -> dict[str, list]:

@@ -184,11 +184,7 @@ def _number(cells: Cells) -> Decision:
     written, missing = cells.style.written if cells.style else Notation(), cells.has_gaps
     numbers = parsed(cells.known, written).drop_nulls()
     start = next(iter(numbers.filter(numbers.is_finite()).head(1)), 0.0)
-    parts = ["with decimal commas"] * (written.decimal == ",")
-    between = {",": "commas", " ": "blanks", "'": "apostrophes"}.get(written.thousands)
-    parts += [f"with {between} between thousands"] * bool(between)
-    parts += ["with percent signs, in hundredths"] * written.percent
-    parts += [f"in {written.unit}"] * bool(written.unit)
+    parts = written.signs
     parts += ["missing cells become the mean so far, an input tells which"] * missing
     kind = _kinds.Number(cells.name, start, missing, **written.writing)
     note = f"column {kind.name!r}: {', '.join(['numbers', *parts])}" * bool(parts)

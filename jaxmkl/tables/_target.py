@@ -92,8 +92,9 @@ def _plain(found: pl.Series) -> pl.Series:
 
 
 def is_numbers(known: pl.Series) -> bool:
-    """Tell if all of these words are finite numbers."""
-    return bool(known.cast(pl.Float64, strict=False).is_finite().fill_null(False).all())
+    """Tell if all of these words are finite numbers, and none is a code such as 007."""
+    are_finite = known.cast(pl.Float64, strict=False).is_finite().fill_null(False)
+    return bool(are_finite.all()) and not known.str.contains(r"^[-+]?0\d").any()
 
 
 def target_name(names: Sequence[str], target: str | None, notes: list[str]) -> str:
@@ -131,13 +132,15 @@ def target_of(source: str, cells: Cells, task: str | None, notes: list[str]) -> 
         numbers = parsed(known, None if cells.style is None else cells.style.written)
         whole = bool((numbers == numbers.round()).fill_null(False).all())
         if numeric and whole and len(distinct) <= FEW_VALUES:
-            found = f"{len(distinct)} distinct whole numbers and is read as regression"
+            found = f"{numbers.n_unique()} distinct whole numbers and is read as regression"
             notes.append(f"the target has {found}; as task classification they are classes")
     if task == "regression":
         if cells.style is None:
             cells.refuse_unread(parsed(cells.values), "regression needs numbers; got {}")
             raise ValueError(f"{column}: regression needs numbers; got {known.dtype}")
         labels = parsed(known, cells.style.written).to_numpy()
+        if signs := cells.style.written.signs:
+            notes.append(f"the target: {', '.join(['numbers', *signs])}")
         notes += [f"{note} (--set loss=huber)" for note in _tails.of_target(labels)]
         return Target(name, task, **cells.style.written.writing)
     classes = tuple(sorted(distinct, key=float if is_numbers(distinct) else None))

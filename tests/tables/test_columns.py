@@ -281,6 +281,7 @@ def test_cells_that_are_not_what_the_first_rows_were():
         ([True, False, True, None], "classification", ("false", "true"), [1, -1, 1, math.nan]),
         ([1, 0, 1, 0], "classification", ("0", "1"), [1, -1, 1, -1]),
         ([1.0, 2.0, None, 2.0], "classification", ("1", "2"), [-1, 1, math.nan, 1]),
+        (["007", None, "7", "007"], "classification", ("007", "7"), [-1, math.nan, 1, -1]),
         (["1,5", "2,5", None, "7"], "regression", (), [1.5, 2.5, math.nan, 7]),
     ],
 )
@@ -289,6 +290,17 @@ def test_targets(y, task, classes, codes):
     columns = Columns.decide(chunk)
     assert (columns.task, columns.classes) == (task, classes)
     assert_array_equal(columns.targets(chunk), codes)
+
+
+def test_notes_tell_how_a_target_is_read():
+    columns = Columns.decide(first({"a": [1, 2, 3, 5]}, y=["12,5%", "9%", "7,5 %", "9,0%"]))
+    assert (
+        columns.notes[1]
+        == "the target: numbers, with decimal commas, with percent signs, in hundredths"
+    )
+    columns = Columns.decide(first({"a": [1, 2, 3, 5]}, y=["$5", "$7", "$5.00", "$9"]))
+    assert columns.notes[1].startswith("the target has 3 distinct whole numbers")
+    assert columns.notes[2] == "the target: numbers, in $"
 
 
 def test_targets_that_the_first_rows_did_not_have():
@@ -435,7 +447,7 @@ def test_columns_by_their_names():
     assert_array_equal(columns.encode(other, columns.init())[0], X)
     without = chunk._replace(frame=chunk.frame.select("b"))
     assert_array_equal(columns.encode(without, fills, learn=False)[0][:, 0], [1.5, 1.5])
-    with refused(match="has no column 'y', the target"):
+    with refused(match="has no column 'y'; its columns are '"):
         columns.targets(without)
 
 
