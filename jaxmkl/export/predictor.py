@@ -69,10 +69,11 @@ def _read(cell, head, kind, edits=(("[^0-9.eE+-]", "?"),), **_):
     if kind not in ("number", "time"):
         word = text if is_text else text.removesuffix(".0")
         return word.lower() if kind == "boolean" or isinstance(cell, bool | np.bool_) else word
+    s = np.timedelta64(1, "s") if isinstance(cell, datetime.timedelta | np.timedelta64) else 1
     bare = functools.reduce(lambda bare, edit: re.sub(*edit, bare), edits, text)
     try:
         if kind == "number":
-            return float(bare if is_text else cell) / (100 if text.endswith("%") else 1)
+            return float(bare if is_text else cell / s) / (100 if text.endswith("%") else 1)
         return datetime.datetime.fromisoformat(bare).timestamp()  # edits give it a zone
     except (TypeError, ValueError, OverflowError):
         return np.inf
@@ -130,8 +131,7 @@ class Predictor:
         wanted = {column["name"]: column for column in self.header["columns"]}
         if not isinstance(data, dict):
             data = {n: [r.get(n) for r in data] for n in wanted if any(n in r for r in data)}
-        sizes = {len(data[name]) for name in wanted.keys() & data.keys()}
-        if len(sizes) != 1 or 0 in sizes:
+        if len(sizes := {len(data[n]) for n in wanted.keys() & data.keys()}) != 1 or 0 in sizes:
             raise ValueError(f"predict: data must have rows, with some of the columns {[*wanted]}")
         if absent := sorted(wanted.keys() - data.keys()):
             warnings.warn(f"columns that count as missing: {absent}", stacklevel=3)

@@ -41,6 +41,7 @@ ISO = "%+"
 MOMENTS = (f"{date}{t}{clock}" for date in DATES for t in " T" for clock in CLOCKS)
 FORMATS = (*DATES, *MOMENTS, ISO, *MONTHS, *CLOCKS)
 YEAR_100 = -59_011_459_200.0  # seconds since 1970; %Y also reads years of fewer than four digits
+TEMPORAL = (datetime.date, datetime.time, datetime.timedelta)
 PER_SECOND = {"ms": 1e3, "us": 1e6, "ns": 1e9}
 # blanks around a cell are ignored: spaces, tabs and ends of lines, no other control characters
 BLANKS = " \t\r\n\u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
@@ -269,7 +270,7 @@ class Cells:
 
 def series_of(name: str, values: list) -> pl.Series:
     """Make a column of Python values: numbers, booleans, times, nested objects, else text."""
-    values = [value.item() if hasattr(value, "item") else value for value in values]
+    values = [_of_python(value) for value in values]
     kinds = {type(value) for value in values if value is not None}
     if kinds & {list, dict}:
         return pl.Series(name, values, pl.Object)
@@ -277,9 +278,15 @@ def series_of(name: str, values: list) -> pl.Series:
         return pl.Series(name, values, pl.Boolean)
     if kinds <= {int, float}:
         return pl.Series(name, [None if v is None else _as_float(v) for v in values], pl.Float64)
-    if all(issubclass(kind, datetime.date) for kind in kinds):
+    if any(all(issubclass(kind, of) for kind in kinds) for of in TEMPORAL):
         return pl.Series(name, values)
     return pl.Series(name, [None if v is None else str(v) for v in values], pl.String)
+
+
+def _of_python(value: Any) -> Any:
+    if isinstance(value, np.datetime64 | np.timedelta64):  # as nanoseconds it would be an integer
+        value = value.astype(f"{value.dtype.kind}8[us]")
+    return value.item() if hasattr(value, "item") else value
 
 
 def _as_float(value: int | float) -> float:
@@ -341,9 +348,10 @@ def instants(cells: pl.Series, form: str | None) -> pl.Series:
     # as numbers: polars panics at times that its calendar does not have
     if cells.dtype == pl.Date:
         return cells.cast(pl.Int32) * 86400.0
-    if isinstance(cells.dtype, pl.Datetime):
+    if isinstance(cells.dtype, pl.Datetime) or (cells.dtype == pl.Time and form in CLOCKS):
+        unit = getattr(cells.dtype, "time_unit", "ns")
         # by a column: polars would multiply by 1e-9, after which midnight is not midnight
-        divisors = pl.Series([PER_SECOND[cells.dtype.time_unit]]).new_from_index(0, len(cells))
+        divisors = pl.Series([PER_SECOND[unit]]).new_from_index(0, len(cells))
         return cells.cast(pl.Int64) / divisors
     return pl.Series(cells.name, [None], pl.Float64).new_from_index(0, len(cells))
 

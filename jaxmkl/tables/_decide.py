@@ -103,6 +103,8 @@ def _constant(cells: Cells, keep: bool) -> Decision | None:
 
 
 def _typed_time(cells: Cells, keep: bool) -> Decision | None:
+    if cells.raw.dtype == pl.Time:
+        return _time(cells, CLOCKS[0])
     return _time(cells, None) if isinstance(cells.raw.dtype, pl.Date | pl.Datetime) else None
 
 

@@ -250,8 +250,8 @@ def _of_pandas(name: str, column: Any) -> pl.Series:
     """Convert a column of pandas without the packages that pandas would need for it."""
     column = column.dt.tz_convert(None) if getattr(column.dtype, "tz", None) else column
     values = column.to_numpy()
-    if values.dtype.kind in "iufbmM":
-        return pl.Series(name, values)
+    if values.dtype.kind in "iufbmM":  # polars has no times in whole seconds
+        return pl.Series(name, values.astype(values.dtype.str.replace("[s]", "[ms]"), copy=False))
     return series_of(
         name, [None if gap else v for v, gap in zip(column, column.isna(), strict=True)]
     )

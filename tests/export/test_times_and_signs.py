@@ -39,7 +39,8 @@ SIGNS = {
 }
 ORDERS = {name: [time.strftime(form) for time in TIMES] for name, form in FORMS.items()}
 ORDERS |= {name: [*map(write, AMOUNTS)] for name, write in SIGNS.items()}
-ORDERS |= {"typed": TIMES, "y": [0.5, 1.25, 3.0, 4.0] * 10}
+ORDERS |= {"typed": TIMES, "lasting": [time - TIMES[3] for time in TIMES]}
+ORDERS |= {"y": [0.5, 1.25, 3.0, 4.0] * 10}
 ORDERS["dollars"][3] = ORDERS["day"][3] = ORDERS["zoned"][5] = None
 AS = {"packed": "%Y%m%d", "half": "%m/%d/%Y %I:%M %p"}
 
@@ -58,6 +59,7 @@ def spelled(text, is_bare):
     return re.sub(r"(?<![\d.])0(?=\d)", "", text) if is_bare else text
 
 
+DAYS = datetime.timedelta(10**5)
 MOMENTS = st.datetimes(datetime.datetime(1900, 1, 1), datetime.datetime(2200, 1, 1))
 GAPS = st.sampled_from([None, "", " NA ", "?"])
 CELLS = {
@@ -68,10 +70,10 @@ CELLS = {
     for moments in [MOMENTS.filter(lambda t: 1970 <= t.year < 2069) if "%y" in form else MOMENTS]
 } | {name: GAPS | st.floats(-1e9, 1e9).map(write) for name, write in SIGNS.items()}
 
+TYPED = {"typed": st.none() | MOMENTS, "lasting": st.none() | st.timedeltas(-DAYS, DAYS)}
 
-@given(
-    st.lists(st.fixed_dictionaries(CELLS | {"typed": st.none() | MOMENTS}), min_size=1, max_size=4)
-)
+
+@given(st.lists(st.fixed_dictionaries(CELLS | TYPED), min_size=1, max_size=4))
 def test_cells_are_read_as_by_the_pipeline(orders, rows):
     pipeline, exported = orders
     np.testing.assert_array_equal(exported.encode(rows), inputs(pipeline, rows))
@@ -107,6 +109,15 @@ def test_numbers_and_times_of_day_may_be_those_of_python(orders):
     rows = [dict.fromkeys(SIGNS, 1.25) | {"clock": datetime.time(6, 30, 15)}]
     with pytest.warns(UserWarning, match="count as missing"):
         np.testing.assert_array_equal(exported.encode(rows), inputs(pipeline, rows))
+
+
+@pytest.mark.parametrize("unit", ["s", "us", "ns", ""])
+def test_durations_are_read_in_seconds(orders, unit):
+    pipeline, exported = orders
+    given = np.array([-90, 86400, 5], "m8[s]").astype(f"m8[{unit}]" if unit else object)
+    rows = [dict(zip(ORDERS, cells, strict=True)) for cells in zip(*ORDERS.values(), strict=True)]
+    rows = [row | {"lasting": cell} for row, cell in zip(rows, given, strict=False)]
+    np.testing.assert_array_equal(exported.encode(rows), inputs(pipeline, rows))
 
 
 @pytest.mark.skipif(not hasattr(time, "tzset"), reason="Windows has no such setting")

@@ -6,6 +6,7 @@ import math
 import zlib
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from jaxmkl import tables
 from jaxmkl.tables import Columns, open_table
+from jaxmkl.tables._cells import Notation
 from jaxmkl.tables._kinds import Text, hashed
 
 Y = [0.5, 1.5, 2.5, 3.25]
@@ -374,6 +376,30 @@ def test_times_of_a_typed_column_are_read_from_text():
         assert_array_equal(columns.encode(text, columns.init())[0], wanted)
     with refused(match="'03/04/2024' is not a time"):  # of March or of April
         columns.encode(first({"a": ["03/04/2024"]}), columns.init())
+
+
+def test_times_of_day_of_a_type_are_those_of_text():
+    clocks = [datetime.time(6, 30), datetime.time(18, 0), datetime.time(0, 15), datetime.time(9)]
+    texts = [f"{clock:%H:%M}" for clock in clocks]
+    of_text, _, columns = decided(texts)
+    for cells in (clocks, pl.Series(clocks)):
+        of_type = decided(cells)[0]
+        assert list(of_type) == list(of_text)
+        assert_array_equal([*of_type.values()], [*of_text.values()])
+        found, _ = columns.encode(first({"a": cells}), columns.init())
+        assert_array_equal(found.T, [*of_text.values()])
+    days = Columns.decide(first({"a": ["2024-01-05", "2024-02-05"]}), "y")
+    with refused(match=r"time\(6, 30\) is not a time of the form %Y-%m-%d"):
+        days.encode(first({"a": clocks}), days.init())
+
+
+@pytest.mark.parametrize("unit", ["s", "us", "ns"])
+def test_durations_are_numbers_of_seconds(unit):
+    given = np.array([60, 5, 7000, 9], "m8[s]").astype(f"m8[{unit}]")
+    of_pandas = pd.DataFrame({"a": given})
+    for table in (of_pandas, [{"a": duration, "y": 1.5} for duration in given]):
+        chunk = next(open_table(table).chunks(4))
+        assert_array_equal(chunk.column("a").numbers(Notation()), [60, 5, 7000, 9])
 
 
 ROW = (
