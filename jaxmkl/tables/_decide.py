@@ -23,12 +23,11 @@ from jaxmkl.tables._cells import (
     nested,
     parsed,
 )
-from jaxmkl.tables._kinds import Kind
+from jaxmkl.tables._kinds import Kind, truth_in
 from jaxmkl.tables._rows import Chunk
 
 FEW = 50  # the most words that become categories
 MANY = 50  # of so many rows or more, values that are all distinct name the rows
-FALSE_TRUE = (("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("off", "on"))
 NAMES_ROWS = re.compile(r"(?i:(^|[\W_])(id|uuid|guid|index)$)|[a-z]I[dD]$")
 
 
@@ -118,7 +117,7 @@ def _numeric(cells: Cells, keep: bool) -> Decision | None:
 
 def _truth_values(cells: Cells, keep: bool) -> Decision | None:
     dtype = cells.values.dtype
-    is_truth = dtype == pl.Boolean or (dtype == pl.String and _truth(cells.known) is not None)
+    is_truth = dtype == pl.Boolean or (dtype == pl.String and truth_in(cells.known.unique()))
     return _boolean(cells) if is_truth else None
 
 
@@ -169,11 +168,6 @@ def _names_rows(name: str, numbers: pl.Series) -> str:
     return "holds another whole number in each row, which names it" if names else ""
 
 
-def _truth(known: pl.Series) -> tuple[str, str] | None:
-    found = sorted(set(known.str.to_lowercase().unique()))
-    return next((pair for pair in FALSE_TRUE if sorted(pair) == found), None)
-
-
 # --- decisions -----------------------------------------------------------------------------------
 
 
@@ -203,7 +197,7 @@ def _number_as_wanted(cells: Cells) -> Decision:
 
 def _boolean(cells: Cells) -> Decision:
     words = cells.words.drop_nulls()
-    pair = _truth(words) or (("0", "1") if set(words) <= {"0", "1"} else None)
+    pair = truth_in(words.unique()) or (("0", "1") if set(words) <= {"0", "1"} else None)
     if cells.has_gaps or (pair is None and cells.raw.dtype != pl.Boolean):
         return _categories(cells)
     false, true = pair or ("false", "true")

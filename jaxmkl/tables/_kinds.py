@@ -23,6 +23,7 @@ from jaxmkl.tables._words import number_in
 
 TURNS = {"day": 86400.0, "week": 7 * 86400.0, "year": 365.25 * 86400.0}  # seconds
 UNITS = {"days": 86400.0, "hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
+FALSE_TRUE = (("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("off", "on"))
 MOST_PLACES = 2**16  # the most places to which words are hashed
 MISSING_CATEGORY = "?"
 WORDS = 512  # the most words of a column that have an input, by default
@@ -110,6 +111,12 @@ class Boolean(Kind):
         return int((inputs == 0.5).sum())
 
 
+def truth_in(words: Iterable[str]) -> tuple[str, str] | None:
+    """Find the words for false and true that these are, without regard to case; else None."""
+    found = {word.lower() for word in words}
+    return next((pair for pair in FALSE_TRUE if {*pair} == found), None)
+
+
 @dataclasses.dataclass(frozen=True)
 class Categories(Kind):
     """A few words, each with a 0/1 input; for any other word all inputs are zero.
@@ -130,8 +137,14 @@ class Categories(Kind):
 
     @functools.cached_property
     def places(self) -> dict[str, int]:
-        """The place of each spelling of a word: 1 and 1.0 are one number, in text or not."""
+        """The place of each spelling of a word: 1 and 1.0 are one number, in text or not, and
+        true and True, beside missing cells, one truth value."""
         places = {value: place for place, value in enumerate(self.values)}
+        if truth_in({*self.values} - {MISSING_CATEGORY}):
+            cases = str.lower, str.upper, str.capitalize
+            places = {
+                case(value): place for value, place in places.items() for case in cases
+            } | places
         for value, number in [*places.items()]:
             if re.fullmatch(r"-?(0|[1-9]\d*)(\.0)?", value):
                 whole = value.removesuffix(".0")

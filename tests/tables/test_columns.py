@@ -350,6 +350,10 @@ def test_categories_that_are_numbers_are_those_of_any_chunk_and_file():
     assert columns.features == ("a=-0.0", "a=01", "a=1.0", "a=x")
     assert_array_equal(found.argmax(axis=1) * found.any(axis=1), [2, 2, 1, 0])
     assert not found[3].any()
+    columns = Columns.decide(first({"a": [True, None, False, True]}), "y")
+    for cells in (["True", "", "FALSE", "true"], [True, None, False, True]):
+        found, _ = columns.encode(first({"a": cells}), columns.init())
+        assert_array_equal(found, [[0, 1, 0], [0, 0, 1], [1, 0, 0], [0, 1, 0]])
 
 
 def test_the_target_is_not_dropped_and_is_no_kind_of_input():

@@ -21,7 +21,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_array_equal
 
 from jaxmkl import tables
-from jaxmkl.tables import _decide, _table, _words, read
+from jaxmkl.tables import _kinds, _table, _words, read
 
 quick = settings(max_examples=40, deadline=None)
 SHAPES = hnp.array_shapes(min_dims=2, max_dims=2, min_side=2, max_side=6)
@@ -175,7 +175,7 @@ WORDS = st.text(string.ascii_letters + " ,;\t\"'=é", min_size=1, max_size=5).ma
 def test_text_comes_back_from_csv(cells):
     assume(not any(cell.casefold() in ("inf", "infinity") for cell in cells))
     assume(len(set(cells)) > 1)
-    assume({cell.casefold() for cell in cells} not in map(set, _decide.FALSE_TRUE))
+    assume({cell.casefold() for cell in cells} not in map(set, _kinds.FALSE_TRUE))
     rows = [(cell, number + 0.5) for number, cell in enumerate(cells)]
     result = read_from("t.csv", csv_text([("word", "y"), *rows]))
     assert (result.X.sum(axis=1) == 1).all()
