@@ -280,7 +280,11 @@ def series_of(name: str, values: list) -> pl.Series:
         return pl.Series(name, [None if v is None else _as_float(v) for v in values], pl.Float64)
     if any(all(issubclass(kind, of) for kind in kinds) for of in TEMPORAL):
         return pl.Series(name, values)
-    return pl.Series(name, [None if v is None else str(v) for v in values], pl.String)
+    return pl.Series(name, [None if v is None else _as_text(v) for v in values], pl.String)
+
+
+def _as_text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _of_python(value: Any) -> Any:

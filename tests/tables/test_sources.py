@@ -222,6 +222,17 @@ def test_rows_beside_one_with_a_list_are_read(tmp_path):
     assert_array_equal(columns.targets(kept), columns.targets(wanted))
 
 
+def test_truth_values_are_the_same_words_with_and_without_others_beside_them(tmp_path):
+    given = [True, "maybe", False, True]
+    path = tmp_path / "t.ndjson"
+    path.write_text("".join(f'{{"a": {json.dumps(a)}, "y": {i}}}\n' for i, a in enumerate(given)))
+    with closing(open_table(path)) as table:
+        first, then = table.chunks(2)
+    columns = tables.Columns.decide(first, "y")
+    assert columns.features == ("a=maybe", "a=true")
+    assert_array_equal(columns.encode(then, columns.init())[0], [[0, 0], [0, 1]])
+
+
 def test_nested_columns_are_left_out_or_refused_where_they_are_used(tmp_path):
     rows = [{"a": i % 7, "tags": ["x", {"k": i}], "y": i % 2} for i in range(1200)]
     rows += [{"a": [1], "y": 0}, {"a": 3, "tags": "x", "y": 1}]
