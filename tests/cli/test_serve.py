@@ -95,6 +95,10 @@ def test_each_line_has_an_answer_in_its_turn(server):
     assert said(server, {"rows": [{"x": 1}], "ids": ["mine"]})[0][0]["id"] == "mine"
     (figures,) = said(server, {"metrics": True})
     assert (figures["labels"], figures["waiting"], figures["refused"]) == (2, 3, {"row": 1})
+    lines = row(1), {"metrics": True}, row(1, label=2), b"[]", {"metrics": True}, row(1, label=2)
+    found = [answer for answer in said(server, *lines) if "labels" in answer]
+    assert [(one["rows"], one["labels"]) for one in found] == [(6, 2), (6, 3)]
+    assert [one["refused"] for one in found] == [{"row": 1}, {"row": 1, "line": 1}]
 
 
 @pytest.mark.parametrize(

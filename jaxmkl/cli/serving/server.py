@@ -152,6 +152,8 @@ class Server:
         group, taken = _Group(self._events, self._learning), list[_Taken]()
         with contextlib.suppress(_Unsettled):
             for request in requests:
+                if taken and "metrics" in (request.kind, taken[-1].request.kind):
+                    break  # figures are of all lines before them, and of no later one
                 taken.append(group.take(request))
         try:
             self._events.append(*group.events)
