@@ -112,7 +112,7 @@ class Predictor:
         self.header, self._call = header, built(**header["operation"])
 
     def predict(self, data):
-        """Names of classes, or numbers (n,), of rows [{"a": 1.5}] or of columns {"a": [1.5]}."""
+        """Names of classes, or numbers (n,), of rows [{"a": 1.5}], of one, or of columns."""
         values, names = self.values(self.encode(data)), np.array(self.header["classes"])
         return names[values.argmax(axis=1)] if len(names) else self.header["start"] + values[:, 0]
 
@@ -128,16 +128,16 @@ class Predictor:
 
     def encode(self, data):
         """The inputs (n, D); a column that is not there is missing in all rows, with a warning."""
-        wanted = {column["name"]: column for column in self.header["columns"]}
-        if not isinstance(data, dict):
-            data = {n: [r.get(n) for r in data] for n in wanted if any(n in r for r in data)}
+        head, rows = self.header, [data] if isinstance(data, dict) else data
+        wanted = {column["name"]: column for column in head["columns"]}
+        if rows is data or all(isinstance(c, str) or not np.iterable(c) for c in data.values()):
+            data = {n: [r.get(n) for r in rows] for n in wanted if any(n in r for r in rows)}
         if len(sizes := {len(data[n]) for n in wanted.keys() & data.keys()}) != 1 or 0 in sizes:
             raise ValueError(f"predict: data must have rows, with some of the columns {[*wanted]}")
         if absent := sorted(wanted.keys() - data.keys()):
             warnings.warn(f"columns that count as missing: {absent}", stacklevel=3)
-        none = [None] * max(sizes)
-        X = [_inputs(data.get(n, none), self.header, **own) for n, own in wanted.items()]
-        return np.concatenate(X, axis=1).astype(np.float32)
+        cells = dict.fromkeys(wanted, [None] * max(sizes)) | data
+        return np.hstack([_inputs(cells[n], head, **c) for n, c in wanted.items()]).astype("f4")
 
 
 def load(path):

@@ -231,6 +231,22 @@ def test_cells_are_read_as_by_the_pipeline(plants, rows):
     np.testing.assert_array_equal(exported.encode(rows), inputs(pipeline, rows))
 
 
+@pytest.mark.parametrize("colour", ["red", "light blue", None])
+@pytest.mark.filterwarnings("ignore:columns that count as missing")
+def test_one_row_needs_no_list(plants, colour):
+    """Words of as many letters are no columns of letters."""
+    row = {
+        "colour": colour,
+        "note": "elm",
+        "height": "1.5",
+        "count": 7,
+        "code": "3",
+        "grown": True,
+    }
+    for one in (row, {name: row[name] for name in ("colour", "note", "height")}):
+        np.testing.assert_array_equal(plants[1].encode(one), inputs(plants[0], [one]))
+
+
 def test_columns_that_are_absent_count_as_missing(plants):
     pipeline, exported = plants
     with pytest.warns(UserWarning, match="'colour', 'count', 'grown', 'height'"):
