@@ -176,11 +176,12 @@ class Cells:
 
     @property
     def flat(self) -> pl.Series:
-        """The values; a list or an object of JSON among them is refused."""
-        why = "a number or text is wanted; got a list or an object (--drop leaves the column out)"
+        """The values; a list, an object of JSON or bytes among them are refused."""
+        got = "bytes" if self.raw.dtype == pl.Binary else "a list or an object"
+        why = f"a number or text is wanted; got {got} (--drop leaves the column out)"
         if self.raw.dtype == pl.Object:
             self.refuse(nested(self.values), why)
-        if self.raw.dtype.is_nested():
+        if self.raw.dtype.is_nested() or self.raw.dtype == pl.Binary:
             self.refuse(self.values.is_not_null(), why)
         return self.values
 

@@ -180,7 +180,7 @@ def _number(cells: Cells) -> Decision:
     written, missing = cells.style.written if cells.style else Notation(), cells.has_gaps
     numbers = parsed(cells.known, written).drop_nulls()
     start = next(iter(numbers.filter(numbers.is_finite()).head(1)), 0.0)
-    parts = written.signs
+    parts = written.signs + ["in seconds"] * (cells.known.dtype == pl.Duration)
     parts += ["missing cells become the mean so far, an input tells which"] * missing
     kind = _kinds.Number(cells.name, start, missing, **written.writing)
     note = f"column {kind.name!r}: {', '.join(['numbers', *parts])}" * bool(parts)

@@ -11,6 +11,7 @@ from jaxmkl import _tails
 from jaxmkl._checks import shown
 from jaxmkl._pytree import require
 from jaxmkl.tables._cells import Cells, Notation, forms_of, parsed, without_points
+from jaxmkl.tables._kinds import truth_in
 from jaxmkl.tables._words import usual_target
 
 MOST_CLASSES = 1000
@@ -57,7 +58,10 @@ class Target(Notation):
         return self.numbered(numbers.fill_null(float("nan")).to_numpy())
 
     def words(self, cells: Cells) -> pl.Series:
-        """The labels as words, spelled as the classes are, which may be numbers."""
+        """The labels as words, spelled as the classes: numbers, or truth values in any case."""
+        if truth_in(self.classes):
+            own = {name.lower(): name for name in self.classes}
+            return cells.words.str.to_lowercase().replace(own)
         return _plain(cells.words) if is_numbers(pl.Series(self.classes)) else cells.words
 
     def numbered(self, places: Numbers) -> Numbers:
@@ -81,8 +85,13 @@ class Target(Notation):
 
 
 def spelled(cells: Cells) -> pl.Series:
-    """Write labels as words, with whole numbers in one spelling: 1.0 and +1 are 1."""
-    found = cells.words
+    """Write labels as words, with whole numbers in one spelling: 1.0 and +1 are 1.
+
+    Truth values that have several, as yes and Yes, are in small letters.
+    """
+    found, distinct = cells.words, cells.words.drop_nulls().unique()
+    if len(distinct) > 2 and truth_in(distinct):
+        return found.str.to_lowercase()
     return _plain(found) if is_numbers(found.drop_nulls()) else found
 
 
@@ -139,7 +148,8 @@ def target_of(source: str, cells: Cells, task: str | None, notes: list[str]) -> 
             cells.refuse_unread(parsed(cells.values), "regression needs numbers; got {}")
             raise ValueError(f"{column}: regression needs numbers; got {known.dtype}")
         labels = parsed(known, cells.style.written).to_numpy()
-        if signs := cells.style.written.signs:
+        seconds = ["in seconds"] * (known.dtype == pl.Duration)
+        if signs := cells.style.written.signs + seconds:
             notes.append(f"the target: {', '.join(['numbers', *signs])}")
         notes += [f"{note} (--set loss=huber)" for note in _tails.of_target(labels)]
         return Target(name, task, **cells.style.written.writing)

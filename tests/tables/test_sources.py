@@ -204,6 +204,30 @@ def test_nested_targets_are_refused(cells):
         tables.read(frame, target="t")
 
 
+def test_targets_of_bytes_are_refused():
+    frame = pl.DataFrame({"a": range(9), "t": [b"u", b"v", b"w"] * 3})
+    with pytest.raises(ValueError, match="row 1, column 't': a number or text is wanted; got byt"):
+        tables.read(frame, target="t")
+
+
+def test_durations_are_named_seconds():
+    spans = [datetime.timedelta(minutes=i * i) for i in range(9)]
+    notes = tables.read(pl.DataFrame({"a": spans, "t": spans[::-1]}), target="t").notes
+    assert notes[1:] == ("the target: numbers, in seconds", "column 'a': numbers, in seconds")
+
+
+@pytest.mark.parametrize(
+    ("given", "classes"),
+    [(["True", "true", "FALSE"], ("false", "true")), (["Yes", "Yes", "No"], ("No", "Yes"))],
+)
+def test_truth_values_of_a_target_may_be_in_any_case(given, classes):
+    rows = next(open_table({"a": [1, 2, 4], "y": given}).chunks(3))
+    columns = tables.Columns.decide(rows)
+    assert columns.classes == classes
+    for words in (given, [word.upper() for word in given], [word.lower() for word in given]):
+        assert columns.targets(next(open_table({"y": words}).chunks(3))).tolist() == [1, 1, -1]
+
+
 def test_rows_beside_one_with_a_list_are_read(tmp_path):
     rows = [{"a": i / 7, "kind": "uv"[i % 2], "y": i % 3 / 2} for i in range(40)]
     lists = {30: {"a": [1, 2]}, 33: {"kind": {"of": "u"}}, 36: {"y": [0]}}
