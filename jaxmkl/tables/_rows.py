@@ -131,13 +131,15 @@ def readable(
         bad = sorted(reasons)
         end = [*bad, len(chunk.frame)][min(most, len(bad))]
         rows, is_refused = [row for row in range(end) if row not in reasons], len(bad) > most
-        rows = aligned(rows) if is_refused else rows
         kept = chunk.take(rows)
         try:
             found = read(kept)
         except RefusedRows as error:
             reasons |= {rows[row]: reason for row, reason in error.reasons.items()}
             continue
+        if is_refused and len(fewer := aligned(rows)) < len(rows):
+            rows, kept = fewer, chunk.take(fewer)
+            found = read(kept)
         passed = end if not is_refused else rows[-1] + 1 if rows else 0
         refusal = reasons[end] if is_refused else ""
         return Readable(kept, found, passed, {row: reasons[row] for row in bad}, refusal)

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 import scipy.sparse
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jaxmkl.tables import Chunk, RefusedRows, Table, open_table, readable
@@ -24,6 +24,7 @@ def chunk_of(number, refused):
 
 
 @given(st.integers(0, 12), PLACES, PLACES, st.integers(0, 13), st.sampled_from([1, 2, 5]))
+@example(8, {6}, {5}, 0, 5)
 def test_rows_are_told_as_one_by_one(number, no_rows, no_cells, most, block):
     """Rows are read or skipped in their order, up to the one that is too many."""
 
