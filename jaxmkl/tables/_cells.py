@@ -202,15 +202,15 @@ class Cells:
             numeric = dtype.is_numeric() or dtype == pl.Duration
             return Style(Notation()) if numeric else None
         written, bare = self.signed
-        found, commas = parsed(bare).is_not_null(), bare.str.contains(DECIMAL_COMMA)
-        grouped = bare.str.contains(GROUPED[","])
+        commas, grouped = bare.str.contains(DECIMAL_COMMA), bare.str.contains(GROUPED[","])
+        points = bare.filter(bare.str.contains(".", literal=True)).str.contains(GROUPED["."])
+        has_decimals = commas.any() and (self.comma or not grouped.filter(commas).all())
         if bare.str.contains(SURELY_COMMAS).any():
             written = dataclasses.replace(written, thousands=",")
-            found = found | grouped
-        elif commas.any() and (self.comma or not grouped.filter(commas).all()):
+        # beside decimal commas in other columns, 1.234 is a thousand
+        elif has_decimals or (self.comma and len(points) and points.all()):
             written = dataclasses.replace(written, decimal=",")
-            found = found | commas
-        share = int(found.sum()) / max(1, len(found))
+        share = int(parsed(self.known, written).is_not_null().sum()) / max(1, len(bare))
         return Style(written, share) if share > MOSTLY else None
 
     @cached_property

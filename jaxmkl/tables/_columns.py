@@ -109,7 +109,8 @@ class Columns:
         free = [name for name in names if name not in drop and name not in wanted]
         plain = plainly_numbers(first, free, keep)
         rest = [first.frame.get_column(name) for name in names if name not in plain]
-        comma = first._replace(frame=pl.DataFrame(rest)).has_decimal_commas
+        if comma := first._replace(frame=pl.DataFrame(rest)).has_decimal_commas:
+            plain = {name: one for name, one in plain.items() if not first.has_points(name)}
         if supervised:
             label = target_name(
                 [name for name in names if name not in drop] or names, target, said

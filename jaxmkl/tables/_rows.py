@@ -56,6 +56,11 @@ class Chunk(NamedTuple):
         styles = (self.column(name).style for name in names)
         return any(style is not None and style.written.decimal == "," for style in styles)
 
+    def has_points(self, name: str) -> bool:
+        """True if a column is text with points, which may stand between thousands."""
+        cells = self.frame.get_column(name).alias("")
+        return cells.dtype == pl.String and bool(cells.str.contains(".", literal=True).any())
+
     def plain_numbers(self, names: Sequence[str]) -> tuple[list[str], np.ndarray]:
         """Read at once those of these columns whose cells are all finite numbers without signs.
 

@@ -90,12 +90,16 @@ def test_thousands_that_could_be_decimals_are_refused_and_others_tell_which():
     assert "numbers with commas, e.g. '1,234'" in refusal(["1,234", "2,345", "7,100"])
     assert "numbers with commas, e.g. '2,345'" in refusal(["999", "2,345", "7", "-8"])
     assert "row 2, column 'a': numbers with commas, e.g. '$2,3" in refusal(["$9", "$2,345", "$7"])
-    chunk = first({"a": ["1,234", "2,345"], "b": ["0,5", "1,25"]})
-    columns = Columns.decide(chunk, "y")
-    assert_allclose(columns.encode(chunk, columns.init())[0], [[1.234, 0.5], [2.345, 1.25]])
-    chunk = first({"a": ["1 234", "2 345"], "b": ["0,5", "1,25"]})
-    columns = Columns.decide(chunk, "y")
-    assert_allclose(columns.encode(chunk, columns.init())[0], [[1234, 0.5], [2345, 1.25]])
+    for cells, numbers in (
+        (["1,234", "2,345"], [1.234, 2.345]),
+        (["1 234", "2 345"], [1234, 2345]),
+        (["1.234", "999"], [1234, 999]),
+        (["1.234.567", "2.345"], [1234567, 2345]),
+        (["1.234", "0.5"], [1.234, 0.5]),
+    ):
+        chunk = first({"a": cells, "b": ["0,5", "1,25"]})
+        columns = Columns.decide(chunk, "y")
+        assert_allclose(columns.encode(chunk, columns.init())[0].T, [numbers, [0.5, 1.25]])
 
 
 def test_a_word_behind_all_numbers_is_their_unit():
