@@ -96,8 +96,9 @@ columns, and ``--from`` scores them again.
 Before the first label the target is unknown, and numbers are predicted as 0. So all learners are
 compared on the same rows, from the first one that each of them predicts after a label. This is the
 second row, or a later one if labels are late or missing at first; the table says which. A pipeline
-given by ``--from`` continues with the labels it has seen, and so do the baselines. The baselines
-see every label, even those that the learner does not ask for (``--labels``).
+given by ``--from`` continues with the labels it has seen, and so do the baselines, though those
+that read the inputs know only means of earlier labels. The baselines see every label, even those
+that the learner does not ask for (``--labels``).
 
 >>> from jaxmkl.cli import main
 >>> options = ["--learner", "raker", "--set", "num_features=20", "--set", "step_size=0.02"]
