@@ -118,8 +118,8 @@ class Learner(abilities.NoMethods, abc.ABC, Generic[State, Code, Aux]):
           dtype: floating dtype of the state; the default float of JAX.
 
         Raises:
-          ValueError: for a number of inputs below 1, or other than its kernels' parameters are
-            for, float64 where JAX has it switched off, or float16.
+          ValueError: for a key that is none, a number of inputs below 1, or other than its
+            kernels' parameters are for, float64 where JAX has it switched off, or float16.
         """
 
     def num_inputs(self, state: PyTree) -> int:
@@ -224,7 +224,7 @@ class Learner(abilities.NoMethods, abc.ABC, Generic[State, Code, Aux]):
 
     @in_tiles
     def predict_many(self, state: State, X: ArrayLike) -> Prediction:
-        """Predict the labels of the rows of ``X`` (B, D) at one state; all fields have shape (B,).
+        """Predict the labels of the rows of ``X`` (B, D) at one state; fields have leading axis B.
 
         Outside of traces rows are padded to a power of two, for which it is compiled once, and
         taken a few at a time, always as many: a prediction depends on its own row alone, bit for

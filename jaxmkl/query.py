@@ -170,7 +170,7 @@ class Disagreement(_Waiting):
 
     Raises:
       ValueError: if a number is negative or not a number, the loss is one of classes, or the
-        tolerance is relative and the loss is not squared.
+        tolerance is relative and the loss is not squared or, in a round, outputs are several.
 
     References:
       Hong and Chae, "confidence condition" (33), Algorithm 2 (the text states the criterion

@@ -67,7 +67,7 @@ def add_to(commands: Any) -> None:
         "label is asked for; rows without a label count")  # fmt: skip
     add("--density", action="store_true", help="predict a density of each number, around the "
         "same prediction, and score it by the log score, the CRPS and intervals of 90 %%; takes "
-        "about the time of raker more")  # fmt: skip
+        "one to three times the time of raker more")  # fmt: skip
     add("--delay", type=options.natural, default=0, metavar="N", help="number of rows after which "
         "a label is known")  # fmt: skip
     add("--seeds", type=options.count, default=1, metavar="N", help="runs of each learner")

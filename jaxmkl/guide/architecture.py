@@ -6,7 +6,7 @@ Imports point down this list; a private module is imported by its own package al
 
     jaxmkl
     ├── guide/          these pages
-    ├── cli/            the command: run, predict, ask, select, info, export
+    ├── cli/            the command: run, predict, ask, serve, select, info, export
     ├── sklearn/        the same as estimators for scikit-learn
     ├── export/         pipelines as files that predict without JAX
     ├── tables/         files and frames: formats, kinds of columns, targets, pipelines in files

@@ -80,8 +80,9 @@ hold only 0 and 1.
 
 ## What it costs
 
-Variances come with least squares, at no cost. A density adds about the time of a round of
-``raker``, whichever learner it is around. ``jaxmkl run FILE --density`` shows the figures of this
-page for your own data, with plots (:mod:`jaxmkl.guide.own_data`). :mod:`jaxmkl.guide.decisions`
-shows how to act on what is not known.
+Variances come with least squares, at no cost. A density adds the time of one to three rounds of
+``raker`` to each round, whichever learner it is around, and probabilities that of about one.
+``jaxmkl run FILE --density`` shows the figures of this page for your own data, with plots
+(:mod:`jaxmkl.guide.own_data`). :mod:`jaxmkl.guide.decisions` shows how to act on what is not
+known.
 """

@@ -31,7 +31,7 @@
 
 - ``expert_mkl`` starts in a third of the time. Other lengths and numbers of seeds compile nothing,
   and :func:`jaxmkl.compile_cache` keeps programs (:mod:`jaxmkl.guide.compiling`).
-- GPUs begin half as many kernels a round.
+- GPUs launch half the kernels a round.
 
 **Warnings and refusals**
 
@@ -40,7 +40,7 @@
   predictions that err more than the mean of the labels; ``MKLClassifier`` of rows sorted by class.
 - A learner warns where it is made of step sizes that cannot converge.
 - Refused are masked arrays, complex numbers, states in float16, labels in words where a state is
-  continued, 2^27 frequencies, over 1,000 classes, undecorated parts.
+  continued, 2^27 frequencies, tables of over 1,000 classes, undecorated parts.
 
 **Tables and the command**
 
@@ -48,7 +48,7 @@
   Parquet and Arrow through pipes; rows of pandas by name.
 - A first line of CSV that is a row or a title is refused, unless ``--names``, ``--header`` or
   ``--no-header`` say what it is; so are Vowpal Wabbit, and columns of both 999 and 1,234, which
-  were text. ``--missing`` names words for gaps; ``--longest-line`` lets longer lines in.
+  were text. ``--missing`` names words for gaps; ``--longest-line`` allows longer lines.
 - ``jaxmkl serve`` answers rows and learns labels over lines, a socket or HTTP; what it answered
   survives a kill (:mod:`jaxmkl.guide.serving`).
 - ``jaxmkl export`` writes a pipeline for NumPy alone, or for StableHLO (:mod:`jaxmkl.export`).

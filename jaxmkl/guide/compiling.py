@@ -25,7 +25,7 @@ or 64 where there are no more (or where rows are wide), and another length compi
 (True, 0)
 
 Kernels that are learned have programs of their own, one for each bank, called between segments.
-Outside of a trace NumPy computes ``init``, from the random bits of a trace; little is compiled.
+Outside of a trace NumPy computes ``init``, with the random bits of JAX, so little is compiled.
 Large programs are compiled by XLA's older backend where JAX has it (below 0.12), in half the time.
 On a CPU :func:`jaxmkl.run_many` and :func:`jaxmkl.run_fleet` run groups of a power of two.
 

@@ -131,8 +131,9 @@ its ``__init__.py`` and an option in ``experiments/commands.py``.
 - **Why is a stack's prediction wrong?** ``jaxmkl/aggregate/stack.py``, and its least squares in
   ``jaxmkl/updates/recursive.py`` and ``jaxmkl/updates/second_order.py``; it is held against
   ``tests/oracles/mixture.py``.
-- **Why has a round so many kernels?** ``experiments/bench`` counts and names them:
-  ``python -m experiments bench --compile --algorithms raker``.
+- **Why has a round so many kernels?** ``experiments/bench/launches.py`` counts them in a compiled
+  program: ``python -m experiments bench --device`` those of a round, ``python -m experiments bench
+  --compile --algorithms raker`` those of the whole program.
 - **How did a column of a CSV file become numbers?** ``jaxmkl info PIPELINE`` says what was
   decided. ``jaxmkl/tables/_text.py`` splits lines, ``jaxmkl/tables/_cells.py`` reads cells,
   ``jaxmkl/tables/_decide.py`` decides the kind, ``jaxmkl/tables/_kinds.py`` encodes it, and

@@ -56,12 +56,13 @@ By systemd, which sends SIGTERM and waits for the last snapshot:
     [Install]
     WantedBy=multi-user.target
 
-In a container, whose volume holds the pipeline, the journal and a token of your own; put a proxy
-with TLS before it:
+In a container, built in a clone of the repository, whose volume holds the pipeline, the journal
+and a token of your own; put a proxy with TLS before it:
 
     FROM python:3.12-slim
-    RUN pip install "jaxmkl[cli]"
-    RUN useradd --uid 1000 plants
+    COPY . /src
+    RUN pip install "/src[cli]"
+    RUN useradd --uid 1000 plants && install --directory --owner=plants /data
     USER plants
     ENV XDG_CACHE_HOME=/data/cache
     VOLUME /data

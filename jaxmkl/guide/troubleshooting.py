@@ -63,8 +63,8 @@ scan learner.step, which skips and counts them); got X[3, 1] = nan and 1 such va
 (60, 4)
 
 Inside ``jit`` and in a scan of ``step`` such an example is skipped, and ``state.invalid`` counts
-it. Masked arrays of NumPy are refused like NaN; but JAX itself, as in your own scan, ignores the
-mask and uses the values beneath it.
+it. Masked arrays of NumPy are refused like NaN, in your own scan by JAX itself; but ``jnp.array``
+ignores the mask and takes the values beneath it.
 
 ## One label is absurd
 

@@ -317,8 +317,8 @@ def expert_mkl(
         raker.
       num_features, select, query, orthogonal, num_outputs, num_classes: as for :func:`raker`.
       banks: the name of a bank, or several; by default the four above, or "fixed" alone if
-        ``kernels`` are given. "fixed" takes a quarter of the time over 10,000 examples, two
-        thirds over 60,000, and compiles in a fifth (see :mod:`jaxmkl.guide.learned`).
+        ``kernels`` are given. "fixed" takes a quarter of the time over 10,000 examples, half of
+        it over 60,000, and compiles in a third (see :mod:`jaxmkl.guide.learned`).
 
     Raises:
       ValueError: if a bank is unknown, if ``kernels`` are given without the fixed bank, or if both

@@ -326,11 +326,11 @@ def predictive(learner: Learner) -> Predictive:
     Before two labels differ the scale is unknown, and the distribution is NaN; labels up to there
     count as one. From the first 20 labels only o is learned, as the mean of log e² + 1.27 with e²
     at least a millionth of the labels' variance; the first error, of a prediction without any
-    label, is forgotten with the second. As few errors may all be small by chance, parts are
-    wider meanwhile: log s_j² = o + (1, 2/3, 1/3, 0) log(100)/(n - 1), and for ν = 3 at least the
-    logarithm of the labels' variance. As g is bounded, outliers move the scale little. The Fisher
-    information does not depend on the label, so θ needs but one covariance, of some seventy
-    numbers a side, whatever D is.
+    label, is forgotten with the second, so that n - 1 stands for n in the η of o. As few errors
+    may all be small by chance, parts are wider meanwhile: log s_j² = o + (1, 2/3, 1/3, 0)
+    log(100)/(n - 1), and for ν = 3 at least the logarithm of the labels' variance. As g is
+    bounded, outliers move the scale little. The Fisher information does not depend on the label,
+    so θ needs but one covariance, of some seventy numbers a side, whatever D is.
 
     The prediction keeps its value. Its ``distribution`` has ``log_prob``, ``cdf``, ``quantile``,
     ``interval``, ``sample`` and ``crps``; its ``variance`` becomes that of the distribution, so
