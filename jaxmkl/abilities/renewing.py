@@ -1,6 +1,6 @@
 """Renewing: banks that learn their kernels do so from the memory of the learner, in some rounds.
 
-A bank whose ``first`` is no None registers :func:`renewed`, and :func:`renews` if its rounds are
+A bank whose ``first`` is not None registers :func:`renewed`, and :func:`renews` if its rounds are
 others.
 """
 

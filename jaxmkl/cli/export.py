@@ -39,7 +39,7 @@ def add_to(commands: Any) -> None:
     """Add the command's parser."""
     parser = commands.add_parser("export", help="write a pipeline for use without jaxmkl",
                                  description=__doc__, formatter_class=AS_IT_STANDS)  # fmt: skip
-    parser.add_argument("pipeline", metavar="PIPELINE", help="a pipeline written by run --save")
+    parser.add_argument("pipeline", metavar="PIPELINE", help="a saved pipeline")
     parser.add_argument("out", metavar="OUT", type=Path, help="the file to write")
     parser.add_argument("--format", choices=FORMATS, help="default: as the name of OUT ends")
     parser.set_defaults(command=command)

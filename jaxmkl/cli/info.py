@@ -12,7 +12,7 @@ from jaxmkl.tables import load_pipeline
 def add_to(commands: Any) -> None:
     """Add the command's parser."""
     parser = commands.add_parser("info", help="describe a pipeline", description=__doc__)
-    parser.add_argument("pipeline", metavar="PIPELINE", help="a pipeline written by run --save")
+    parser.add_argument("pipeline", metavar="PIPELINE", help="a saved pipeline")
     parser.set_defaults(command=command)
 
 

@@ -22,7 +22,7 @@ def add_to(commands: Any) -> None:
     """Add the command's parser."""
     parser = commands.add_parser("predict", help="predict a table with a pipeline",
                                  description=__doc__)  # fmt: skip
-    parser.add_argument("pipeline", metavar="PIPELINE", help="a pipeline written by run --save")
+    parser.add_argument("pipeline", metavar="PIPELINE", help="a saved pipeline")
     parser.add_argument("file", metavar="FILE", help="a table, whose columns are found "
         "by their names; - is standard input, whose rows are answered as they come")  # fmt: skip
     parser.add_argument("--out", type=Path, metavar="OUT", help=OUT)

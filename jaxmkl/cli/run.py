@@ -1,20 +1,9 @@
 """``jaxmkl run``: learn from a table in the order of its rows, and report the errors.
 
-A run passes through three states, each in a thread beside the one that waits for interrupts:
-
-    begun      by :func:`begun`: the table is open, its columns are decided, and the learners are
-               where the checkpoint left them, or before the first row
-    evaluated  by :meth:`Run.evaluated`, chunk by chunk. Evaluating a chunk changes nothing in the
-               run; then the outcome is taken, with its predictions and perhaps a checkpoint, and
-               no interrupt comes in between. The run ends with the table, or before that by an
-               interrupt, a row that is refused or a device that fails: an :class:`Ending`
-    finished   by :meth:`Run.finished`: predictions and checkpoint are closed, and pipeline,
-               figures and page are written, each if it can be
-
-An interrupt before the first chunk is taken ends the command; any later one ends the run, whose
-files are written all the same, and a second one the process. A file that cannot be written is
-reported, and the others are written. Once that file is the predictions, no more checkpoints are
-written: the last one continues where the predictions are complete.
+Each row is predicted before its label is learned. An interrupt before any row is learned ends the
+command; a later one ends the run, whose files are written all the same, and a second one the
+process. A file that cannot be written is reported, and the others are written. Once predictions
+cannot be written, no more checkpoints are: the last one continues where predictions are complete.
 """
 
 import contextlib
@@ -161,7 +150,20 @@ def begun(given: Namespace, interrupts: Interrupts) -> "Run":
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """A run of the command that has :func:`begun`."""
+    """A run of the command that has :func:`begun`.
+
+    It passes through three states, each in a thread beside the one that waits for interrupts:
+
+        begun      by :func:`begun`: the table is open, its columns are decided, and the learners
+                   are where the checkpoint left them, or before the first row
+        evaluated  by :meth:`evaluated`, chunk by chunk. Evaluating a chunk changes nothing in the
+                   run; then the outcome is taken, with its predictions and perhaps a checkpoint,
+                   and no interrupt comes in between. The run ends with the table, or before that
+                   by an interrupt, a row that is refused or a device that fails: an
+                   :class:`Ending`
+        finished   by :meth:`finished`: predictions and checkpoint are closed, and pipeline,
+                   figures and page are written, each if it can be
+    """
 
     given: Namespace  #: its options
     interrupts: Interrupts

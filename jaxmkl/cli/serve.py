@@ -82,7 +82,8 @@ def add_to(commands: Any) -> None:
     add = parser.add_argument
     add("pipeline", nargs="?", metavar="PIPELINE", help="a pipeline with which to begin")
     add("--like", metavar="FILE", help="a table; begin anew, with its columns")
-    add("--journal", type=Path, metavar="FILE", help="default: PIPELINE.journal")
+    add("--journal", type=Path, metavar="FILE", help="default: PIPELINE.journal, with --like "
+        "FILE.journal")  # fmt: skip
     add("--socket", type=Path, metavar="PATH", help="answer lines at a Unix socket")
     add("--port", type=options.natural, metavar="N", help="answer HTTP; 0 for any free port")
     add("--host", metavar="ADDRESS", help=f"of the port (default: {LOCAL})")

@@ -86,9 +86,9 @@ class FeatureMap(abc.ABC, Generic[State, Code, Aux]):
     def update(self, state: State, code: Code, aux: Aux, feedback: Feedback) -> State:
         """The state after an example.
 
-        The feedback has the label ``y``, the ``slope`` of the loss at the prediction, and which of
-        the bank's models take part in the ``updates``, with what ``weights``. What needs no label
-        depends on ``seen``, and without ``present`` no bit may change.
+        The feedback has the label ``y`` and which of the bank's models take part in the
+        ``updates``. What needs no label depends on ``seen``, and without ``present`` no bit may
+        change.
         """
         return state
 

@@ -25,7 +25,7 @@ Each word has one meaning in this library, or is listed with the words that tell
 | example | a row x of inputs, with its label y |
 | feature | a coordinate of z(x); an inner product of features approximates a kernel |
 | feature map | the function z; columns of data are called inputs, or columns, not features |
-| feedback | the argument of an update: the label, whether it was asked for, the weights |
+| feedback | the argument of an update: the label, and which models are to learn from it |
 | fleet | many streams, each with a state of its own, that advance together |
 | forecast | a prediction with the models' values and weights behind it, which a query reads |
 | forgetting | a factor by which a model lowers the weight of older examples |

@@ -6,6 +6,7 @@ import io
 import json
 import math
 import random
+import re
 import subprocess
 import sys
 import time
@@ -330,6 +331,18 @@ BAD = [
     (["ask", "late.csv", "--classes", "u,v", "--jsonl"], "'y': has the labels 'w' beside the"),
     (["info", "t.csv"], "is not a readable checkpoint"),
 ]
+
+
+COMMANDS = ["run", "predict", "ask", "serve", "select", "info", "export"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_is_for_readers_of_a_terminal(command, capsys):
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    said = capsys.readouterr().out
+    assert f"``jaxmkl {command}``: " in said
+    assert not re.findall(r":[a-z]+:`", said)  # references, which pdoc follows
 
 
 @pytest.mark.parametrize(("arguments", "said"), BAD)
