@@ -126,7 +126,7 @@ def keep_programs(memory_maps: int) -> int:
 
     Beyond the bound, the programs whose last call is longest ago are dropped, and compiled again
     when they are called. The default is 8,192 of the 65,530 memory maps that Linux gives a
-    process: the run of a default :func:`jaxmkl.expert_mkl` takes 1,900, that of
+    process: the run of a default :func:`jaxmkl.expert_mkl` takes up to 1,400, that of
     :func:`jaxmkl.raker` 130; on other systems each program counts as 1,000. Programs that you
     compile yourself, by a ``jax.jit`` around anything of this library, are not affected.
 

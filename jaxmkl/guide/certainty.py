@@ -8,8 +8,9 @@
 | probabilities of classes | `wrappers.probabilities(classifier)` | `value`, as log-odds |
 
 These are fields of :class:`jaxmkl.Prediction`, which ``learner.predict`` returns. A run records
-them for each round, as they were before the label was seen. A field is None if the learner does
-not know it. Probabilities replace the learner's ``value``; the others leave it as it is.
+all but ``epistemic`` for each round, as they were before the label was seen. A field is None if
+the learner does not know it. Probabilities replace the learner's ``value``; the others leave it as
+it is.
 
 ## A distribution that depends on the input
 

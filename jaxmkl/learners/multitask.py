@@ -48,8 +48,10 @@ the rounding; updates of Σ itself lose that in single precision. As Potter (196
     S <- S - c/(1 + sqrt(λ c)) S f f',     f = S'φ,  c = 1/(λ + |f|²)
 
 The paper's learner is ``multitask(loss="hinge", components="both")``, with full information or
-with h. The defaults, the squared hinge with steps on every loss and the mixture, err less and rank
-better than it on the streams of ``experiments/RESULTS.md`` (Many tasks).
+with h; :func:`jaxmkl.recipes.published` makes that of its theorems, whose means move on every loss
+and whose covariances shrink in every round. The defaults, the squared hinge with steps on every
+loss and the mixture, err less and rank better on the streams of ``experiments/RESULTS.md`` (Many
+tasks).
 
 References:
   Kernel sampling for online multi-task classification (supplement), equations (2) to (5), Theorem

@@ -145,8 +145,8 @@ class MKLRegressor(RegressorMixin, Online):
           (n,), or (n, K) for several targets; or two such arrays.
 
         Raises:
-          ValueError: for ``return_std``, if the learner does not know its variance, as
-            ``expert_mkl`` and any learner in :func:`jaxmkl.wrappers.predictive` do.
+          ValueError: for ``return_std``, if the learner does not know its variance. Those that do
+            are ``expert_mkl`` and any in :func:`jaxmkl.wrappers.predictive`.
         """
         values, variances = self._predicted(X)
         if not return_std:
