@@ -382,14 +382,14 @@ class Rate(_Waiting):
 
     With a tenth of the labels, ``expert_mkl(banks="fixed")`` then errs less than with random ones
     on six of seven regression streams, and the same on one. The number asked for is within
-    2 + due/40 of
+    3 + due/40 of
 
         due = rate · t                                  regression
         due = rate · (t + 400 (1 - t/1000)_+)           classification
 
-    Beyond that, the score does not decide, and s does not change. So a classifier learns the first
-    examples, and asks less often until t = 1,000. If labels arrive late, ask by
-    :meth:`jaxmkl.Learner.ask`, which counts at once.
+    once a classifier, which asks for all labels at first, has so many; until t = 1,000 it then
+    asks less often. From 2 + due/40 on the score does not decide, and s does not change. If labels
+    arrive late, ask by :meth:`jaxmkl.Learner.ask`, which counts at once.
 
     Args:
       rate: the share of labels, in (0, 1].

@@ -76,10 +76,10 @@ def from_points(
     """Choose points of a pool, given as they are.
 
     Columns are standardised, and a constant column becomes 0; sparse rows, such as tf-idf of
-    texts, stay as they are. Of equal points only the first is considered. From a pool of more than
-    4,000 distinct points (2,000 for "cted", "rrss", "gmkal" and "lmkal"), that many are drawn at
-    random and considered, so a million take seconds. Among them, a cluster of one point in a
-    thousand has only four, and may well be missed.
+    texts, stay as they are. Every method but "random" considers only the first of equal points.
+    From a pool of more than 4,000 distinct ones (2,000 for "cted", "rrss", "gmkal" and "lmkal"),
+    that many are drawn at random and considered, so a million take seconds. Among them, a cluster
+    of one point in a thousand has only four, and may well be missed.
 
     Args:
       X: finite points (n, D), or a sparse matrix of SciPy or :class:`jaxmkl.streaming.SparseRows`.

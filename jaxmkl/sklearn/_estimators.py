@@ -72,6 +72,7 @@ class MKLRegressor(RegressorMixin, Online):
     Raises:
       ValueError: by ``fit`` and ``partial_fit``, if a parameter is out of its range or rows cannot
         be learned from.
+      TypeError: by these for ``sample_weight``.
 
     >>> from sklearn.datasets import load_diabetes
     >>> X, y = load_diabetes(return_X_y=True)

@@ -79,8 +79,8 @@ class RunningMoments(Scaler[RunningMomentsState, RunningMomentsState]):
     none (drivers warn of them; multiply such a column by a power of two first).
 
     By (1) a value far from all others counts as one at ``clip`` standard deviations. So a single
-    value of 1e15 changes next to nothing, and the moments follow a column whose scale has grown a
-    hundredfold within n/10 values, as each clipped value makes v grow by (clip² - 1)/n of itself.
+    value of 1e15 changes next to nothing, and a column whose scale has grown a hundredfold is
+    clipped for some n/10 rounds, as each clipped value makes v grow by (clip² - 1)/n of itself.
     The first 16 values are not clipped, nor is a column that has been constant. Outliers that pass
     this way are forgotten later: whenever n is a power of two (16 or more), a column forgets its
     older values if the standard deviation of the last n/2 is more than ``clip`` times smaller:

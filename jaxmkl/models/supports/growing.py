@@ -44,7 +44,8 @@ class DenseSupport(Store[GrowingState, Codes, tuple]):
         up to whole tiles. Drivers enlarge it before a stream; inside a caller's own ``jit`` an
         example that finds no room is counted and not learned.
       tile: the number of supports in one matrix product (static).
-      period: the number of rounds after which new supports are settled, a power of two (static).
+      period: the number of rounds after which new supports are settled, a power of two of at most
+        4,096 (static).
 
     Raises:
       ValueError: if an argument is outside its range.
