@@ -26,7 +26,7 @@ flips after 1,250 rounds, and the learner is least squares, which weigh the whol
 
 ## The models forget
 
-Recursive least squares forget by a factor; .99 looks back some hundred rounds. Gradient steps of a
+Recursive least squares forget by a factor; .99 looks back about a hundred. Gradient steps of a
 fixed size (:class:`jaxmkl.updates.OGD`) always forget: the larger the step, the faster, but the
 noisier. Models with supports on a budget forget what they evict; without a budget they grow, and
 forget nothing.
@@ -38,8 +38,8 @@ True
 ## The aggregate forgets
 
 ``Hedge`` never forgets which model was good. ``Mixture`` has several memories, from the whole past
-to some hundred rounds, and learns how to weigh them. So give it both slow and fast models, and it
-switches between them:
+to about a hundred rounds, and learns how to weigh them. So give it both slow and fast models, and
+it switches between them:
 
 >>> rules = updates.OGD((0.1, 0.5)), updates.RLS(0.1)
 >>> hedge = windows(learner(rules, aggregate.Hedge()))

@@ -61,8 +61,8 @@ most by it.
 
 :class:`jaxmkl.models.MetricModels` learns a metric from the gradients of its own models, which say
 which inputs move the prediction. A renewal costs a few passes over 2,000 examples.
-:class:`jaxmkl.models.LikelihoodModels` maximises the evidence of least squares on some hundreds
-of examples by steps of Adam. A renewal costs more. Rounds between renewals cost less, because the
+:class:`jaxmkl.models.LikelihoodModels` maximises the evidence of least squares on a few hundred
+examples by steps of Adam. A renewal costs more. Rounds between renewals cost less, because the
 metric finds the width, too, and one kernel is enough. RESULTS.md has both on twelve tables. The
 default has a full metric by gradients, which find directions even if labels are noisy, and a
 diagonal one by likelihood, which finds the inputs that matter.

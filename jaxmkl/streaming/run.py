@@ -61,13 +61,13 @@ def run(
     vectors keeps its capacity.
 
     Large products add numbers in another order, so results differ from those of the scan, and
-    between block sizes, by rounding and its consequences. On one stream of 20,000 examples,
-    in single precision and with targets of variance 1, predictions differed by at most 1e-6 with
+    between block sizes, by rounding and its consequences. On one stream of 20,000 examples, in
+    single precision and with targets of variance 1, predictions differed by at most 1e-6 with
     gradient steps on random features (``raker``); by 1e-4 with least squares and forests
-    (``expert_mkl(banks="fixed")``); by .004 with learned metrics (``expert_mkl()``), where each
-    renewal magnifies earlier differences; by 3e-4 with growing supports (``spa``, after 3,000).
-    The mean losses differed by less than 1e-4 of themselves. If rounding decides a draw or a
-    split, the rest is another run, as likely as the first.
+    (``expert_mkl(banks=("fixed", "trees"))``); by .004 with learned metrics (``expert_mkl()``),
+    where each renewal magnifies earlier differences; by 3e-4 with growing supports (``spa``, after
+    3,000). The mean losses differed by less than 1e-4 of themselves. If rounding decides a draw or
+    a split, the rest is another run, as likely as the first.
 
     Args:
       learner: any learner.

@@ -41,7 +41,7 @@ def check_learner(
     equal the single runs. All checks are in double precision, up to rounding.
 
     Args:
-      learner: a small learner, because it is run for some hundred rounds.
+      learner: a small learner, because it is run for hundreds of rounds.
       examples: a stream (X (T, D), y (T,) or (T, K)) of about 40 examples, by default random
         numbers.
       block_sizes: the block sizes of runs of one seed. If there are several, the last one is for

@@ -271,7 +271,7 @@ def probabilities(learner: Learner, *, passthrough: bool = False) -> Probabiliti
         w_k <- w_k + A⁻¹ u (1[k = y] - p_k),   A <- A + (1 - Σ_k p_k²) u u'
 
     with m = Σ_k p_k φ_k; log a moves by at most a half at once, so that values of any size find
-    their scale in some ten labels. For two classes the last step is Newton's; for several, one
+    their scale in about ten labels. For two classes the last step is Newton's; for several, one
     matrix A stands for those of all classes. The models are weighted by their probabilities of
     the labels so far, v_i ∝ v_i p_i(y), of which 1/(n + 1) is then uniform after n labels. The
     loss is -log p. The predicted class is that of the learner unless a regression knows better,
