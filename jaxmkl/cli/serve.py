@@ -39,8 +39,8 @@ address unless ``--host`` names another; anybody who reaches that one needs the 
 ``--token-file``, as ``Authorization: Bearer TOKEN``. Nothing is encrypted: put a proxy with TLS
 before it.
 
-Renewals of learned kernels and late labels keep no row from its answer: it is predicted by the
-latest finished state.
+Renewals of learned kernels and labels before a row keep it from its answer for 5 ms at most: then
+it is predicted by the latest finished state.
 """
 
 import asyncio

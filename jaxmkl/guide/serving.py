@@ -19,6 +19,9 @@ HTTP:
     curl -d '{"row": {"height": 2.5, "colour": "red"}}' localhost:8080/ask
     curl -d '{"id": 0, "label": "bush"}' localhost:8080/learn
 
+A row waits 5 ms for labels before it, and no longer: it is then predicted by the latest finished
+state, without them, though they are kept and learned in their turn.
+
 Several processes share one server, by the port or by ``--socket``. What comes at the same time is
 written to the disk together, so more clients, or more rows in a request, make more rows a second.
 Through a Unix socket on two cores, rows a second with their labels, and milliseconds until half,

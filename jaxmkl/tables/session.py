@@ -13,12 +13,13 @@ class Session(Learning):
     the next one. It is predicted by what was learned so far, and learned as it was predicted: with
     the same inputs, and with the last labels of that time. Missing cells are filled by the means
     of the rows so far, and the first label is the origin of numbers. So rows that are asked for
-    and learned in the order of a file have the predictions of ``jaxmkl run FILE``. If each label
-    is learned once N further rows were asked for, they are those of ``--delay N`` up to the first
-    row whose label the learner does not want: a session, which does not know N, skips such a row
-    at once, and a delayed run N rounds later. So a learner that wants every label has the
-    predictions of ``--delay N`` throughout; with a query or a budget, what reads skipped rows
-    (running scales, last labels, the number of rounds) is up to N rounds ahead.
+    and learned in the order of a file have, to rounding, the predictions of ``jaxmkl run FILE
+    --from PIPELINE``. If each label is learned once N further rows were asked for, they are those
+    of ``--delay N`` up to the first row whose label the learner does not want: a session, which
+    does not know N, skips such a row at once, and a delayed run N rounds later. So a learner that
+    wants every label has the predictions of ``--delay N`` throughout; with a query or a budget,
+    what reads skipped rows (running scales, last labels, the number of rounds) is up to N rounds
+    ahead.
 
     A label that comes although the learner did not want it counts as seen, but is not learned, as
     in a run. A row whose label will never come (:meth:`forget`) is like a row of a run without
