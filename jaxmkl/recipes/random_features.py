@@ -53,7 +53,7 @@ from jaxmkl.updates import OGD, RLS
 
 LEARNED = "fixed", "full", "likelihood_diagonal", "trees"
 BANKS = "fixed", "diagonal", "full", "likelihood_diagonal", "likelihood_full", "trees", "linear"
-RELATIVE_WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of banks with a metric, in units of sqrt(D)
+RELATIVE_WIDTHS = (0.5, 1.0, 2.0)  # of banks with a metric, in units of sqrt(D)
 
 
 def _raker(
@@ -264,9 +264,9 @@ def expert_mkl(
     kernels: Kernel | None = None,
     *,
     task: str = "regression",
-    num_features: int = 72,
+    num_features: int | None = None,
     step_sizes: Numbers = (0.1, 0.25, 0.5, 0.7),
-    forgetting: Numbers = (1.0, 0.999),
+    forgetting: Numbers | None = None,
     regularization: Numbers = 0.1,
     hedge_rate: Number | None = None,
     aggregate: Aggregate | None = None,
@@ -284,8 +284,8 @@ def expert_mkl(
     - "fixed" has all pairs of a kernel and one of six rules on its features (|z|² = 1): gradient
       descent at four step sizes, which tracks, and recursive least squares with and without
       forgetting, which fit.
-    - "diagonal" and "full" have least squares (λ = 0.003) on Gaussians of five widths, from .25
-      to 4, of inputs under a metric that is learned from gradients
+    - "diagonal" and "full" have least squares (λ = 0.003) on Gaussians of the widths .5, 1 and 2,
+      of inputs under a metric that is learned from gradients
       (:class:`jaxmkl.models.MetricModels`).
     - "likelihood_diagonal" and "likelihood_full" have least squares (λ of .001 and .01) on one
       Gaussian whose metric has the largest marginal likelihood
@@ -301,21 +301,25 @@ def expert_mkl(
     into one prediction; the stacks have the last three labels and errors as inputs besides, so
     that what follows from them alone is predicted, too. As a classifier it fits the labels ±1 by
     squared loss, and values are clipped to [-1, 1]. Several classes have one stack each, with
-    λ = 10: three stacks cost more and err no less. Beside other banks, the fixed bank has every
-    second of its default kernels: all eight cost more and err no less.
+    λ = 10: three stacks cost more and err no less. Beside banks that learn a metric, the fixed
+    bank has gradient steps on every second of its default kernels, and least squares with
+    forgetting on every fourth: more of them cost more and err no less.
 
     Args:
       task: "regression" or "classification".
       step_sizes: rates η of :class:`jaxmkl.updates.OGD`; stable below 1.
-      forgetting: factors φ of :class:`jaxmkl.updates.RLS`.
-      regularization: λ of :class:`jaxmkl.updates.RLS`.
+      forgetting: factors φ of :class:`jaxmkl.updates.RLS` in the fixed bank; by default 1 and
+        .999, or .999 alone beside banks that learn a metric.
+      regularization: λ of the same.
       hedge_rate: η_g of Hedge, which then replaces the stack; 1 for regression and 0.1 for
         classification work well.
       aggregate: another aggregate instead of the stack.
       kernels: the kernels of the fixed bank, shift-invariant; by default those of
         :func:`jaxmkl.kernels.two_decades`, which on the papers' streams err less than those of
         raker.
-      num_features, select, query, orthogonal, num_outputs, num_classes: as for :func:`raker`.
+      num_features: F, for each kernel of every bank; by default 120 with banks that learn a
+        metric, and 72 without.
+      select, query, orthogonal, num_outputs, num_classes: as for :func:`raker`.
       banks: the name of a bank, or several; by default the four above, or "fixed" alone if
         ``kernels`` are given. "fixed" takes a quarter of the time over 10,000 examples, half of
         it over 60,000, and compiles in a third (see :mod:`jaxmkl.guide.learned`).
@@ -328,7 +332,7 @@ def expert_mkl(
       Beyond the papers; features and gradient steps are those of Hong and Chae, equation (17).
 
     >>> expert_mkl(task="classification").num_models
-    33
+    25
     >>> expert_mkl(banks="fixed").num_models
     48
     """
@@ -340,8 +344,6 @@ def expert_mkl(
     elif aggregate is None:
         rule = Stack.rule if num_classes is None else RLS(10.0)
         aggregate = Stack(Mixture(bound=bound), rule, bound=bound)
-    features = FourierFeatures(num_features, orthogonal, "mean")
-
     if banks is None:
         banks = LEARNED if kernels is None else "fixed"
     names = (banks,) if isinstance(banks, str) or not np.iterable(banks) else tuple(banks)
@@ -352,15 +354,19 @@ def expert_mkl(
     require(kernels is None or "fixed" in names, "expert_mkl", "kernels", kernels, wanted)
     by_gradient = tuple(shape for shape in SHAPES if shape in names)
     by_likelihood = tuple(shape for shape in SHAPES if f"likelihood_{shape}" in names)
-    models: list[Bank] = []
+    models, learns = list[Bank](), bool(by_gradient or by_likelihood)
+    num_features = (120 if learns else 72) if num_features is None else num_features
+    forgetting = (0.999 if learns else (1.0, 0.999)) if forgetting is None else forgetting
+    features = FourierFeatures(num_features, orthogonal, "mean")
     if "fixed" in names:
         rules = OGD(step_sizes), RLS(regularization, forgetting)
-        own = (
-            two_decades()
-            if len(names) == 1
-            else Gaussian(np.asarray(two_decades().bandwidth)[::2])
-        )
-        models.append(FeatureModels(own if kernels is None else kernels, rules, features))
+        if learns and kernels is None:
+            widths = np.asarray(two_decades().bandwidth)
+            few = Gaussian(widths[::2]), Gaussian(widths[2::4])
+            models += [FeatureModels(*own, features) for own in zip(few, rules, strict=True)]
+        else:
+            own = two_decades() if kernels is None else kernels
+            models.append(FeatureModels(own, rules, features))
     if by_gradient:
         inside = FeatureModels(Gaussian(RELATIVE_WIDTHS), RLS(0.003), features)
         models.append(MetricModels(inside, by_gradient))

@@ -236,17 +236,18 @@ def test_defaults_never_diverge(make):
 def test_banks_are_chosen_by_name():
     whole = jaxmkl.expert_mkl(banks=("fixed", "diagonal", "full"), num_features=7)
     (beside,) = whole.models  # their least squares are one array
-    assert [bank.num_models for bank in beside.banks] == [24, 10]  # half of the kernels
-    assert beside.banks[1].shapes == ("diagonal", "full")
-    assert beside.banks[1].bank.features.num_features == 7
+    # gradient steps on half of the kernels, least squares on a quarter of them
+    assert [bank.num_models for bank in beside.banks] == [16, 2, 6]
+    assert beside.banks[2].shapes == ("diagonal", "full")
+    assert beside.banks[2].bank.features.num_features == 7
     by_default = jaxmkl.expert_mkl(num_features=7)
-    assert [bank.num_models for bank in by_default.models] == [31, 2]
-    assert [bank.num_models for bank in by_default.models[0].banks] == [24, 5, 2]
-    assert repr(by_default.models[0].banks[0]) == repr(beside.banks[0])
-    assert by_default.models[0].banks[1].shapes == ("full",)
-    assert by_default.models[0].banks[2].shapes == ("diagonal",)  # by likelihood
+    assert [bank.num_models for bank in by_default.models] == [23, 2]
+    assert [bank.num_models for bank in by_default.models[0].banks] == [16, 2, 3, 2]
+    assert repr(by_default.models[0].banks[:2]) == repr(beside.banks[:2])
+    assert by_default.models[0].banks[2].shapes == ("full",)
+    assert by_default.models[0].banks[3].shapes == ("diagonal",)  # by likelihood
     alone = jaxmkl.expert_mkl(banks="diagonal", num_features=7)
-    assert repr(alone.models[0]) == repr(beside.banks[1]).replace(", 'full'", ",")
+    assert repr(alone.models[0]) == repr(beside.banks[2]).replace(", 'full'", ",")
     # one's own dictionary is the whole one
     assert len(jaxmkl.expert_mkl(jaxmkl.Gaussian(1.0)).models) == 1
     assert len(jaxmkl.expert_mkl(jaxmkl.Gaussian(1.0), banks=("fixed", "trees")).models) == 2
