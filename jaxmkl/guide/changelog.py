@@ -7,15 +7,14 @@
 - ``expert_mkl()`` learns its kernels, metrics and forests (:mod:`jaxmkl.guide.learned`);
   ``learner.importances(state)``, reports and ``jaxmkl info`` say which inputs matter.
 - Its stack knows the last labels and errors; its mixture no longer errs by far in single rounds;
-  boosted trees stand beside its forest.
+  boosted trees stand beside its forest; its learned kernels have 120 features.
 - :func:`jaxmkl.recipes.published`: learners exactly as their papers run them
   (:mod:`jaxmkl.guide.papers`).
 - Losses are values, as ``Huber(0.5)``, or your own; ``updates.Optax(optax.adam(1e-2))`` is a rule.
 - ``kernel.on(columns)``; random features of products of kernels; ``expert_mkl(banks="linear")``.
 - ``Hedge(penalty=)``, ``Disagreement(loss=)``, ``Sampled(sampled=)``, ``RemoveUnbiased``,
   ``proj_ka(two_passes=)``, ``oks_sil(gradients=)``.
-- Least squares, ``projectron``, ``proj_ka``, ``spa`` and ``multitask`` keep their digits in single
-  precision.
+- Least squares, ``projectron``, ``proj_ka``, ``spa``, ``multitask`` keep digits in float32.
 
 **Uncertainty**
 
@@ -29,23 +28,24 @@
 
 **Speed**
 
-- ``expert_mkl`` starts in a third of the time. Other lengths and numbers of seeds compile nothing,
-  and :func:`jaxmkl.compile_cache` keeps programs (:mod:`jaxmkl.guide.compiling`).
+- ``expert_mkl`` starts in a third of the time; other lengths and numbers of seeds compile nothing;
+  :func:`jaxmkl.compile_cache` keeps programs (:mod:`jaxmkl.guide.compiling`).
 - GPUs launch half the kernels a round.
 
 **Warnings and refusals**
 
-- Drivers warn of learners that run away with finite numbers (``state.nonfinite``), kernel values
-  that overflow, targets and inputs that tell nothing or lose their digits, heavy tails, and
-  predictions that err more than the mean of the labels; ``MKLClassifier`` of rows sorted by class.
+- Drivers warn of learners that run away (``state.nonfinite``), kernel values that overflow,
+  targets and inputs that tell nothing or lose digits, heavy tails, and predictions worse than the
+  mean; ``MKLClassifier`` of rows sorted by class.
 - A learner warns where it is made of step sizes that cannot converge.
 - Refused are masked arrays, complex numbers, states in float16, labels in words where a state is
   continued, 2^27 frequencies, tables of over 1,000 classes, undecorated parts.
 
 **Tables and the command**
 
-- ARFF; text as TF-IDF; more forms of numbers, dates and times; tables of 100,000 columns; npz,
-  Parquet and Arrow through pipes; rows of pandas by name.
+- ARFF; text as TF-IDF; more forms of numbers (0.125 beside decimal commas is not 125), dates and
+  times; 100,000 columns; npz, Parquet and Arrow through pipes; rows of pandas by name.
+- Classes such as 007 keep their zeros.
 - A first line of CSV that is a row or a title is refused, unless ``--names``, ``--header`` or
   ``--no-header`` say what it is; so are Vowpal Wabbit, and columns of both 999 and 1,234, which
   were text. ``--missing`` names words for gaps; ``--longest-line`` allows longer lines.
@@ -53,11 +53,11 @@
   survives a kill (:mod:`jaxmkl.guide.serving`).
 - ``jaxmkl export`` writes a pipeline for NumPy alone, or for StableHLO (:mod:`jaxmkl.export`).
 - A pipeline learns: ``pipeline.ask(row)``, ``learn(id, label)`` in any order, ``save(path)``.
-- Runs have linear and boosted baselines, and say what to do next. Reports show which columns
+- Runs have linear and boosted baselines, and say what to do next; reports show columns that
   matter, effects, residuals, recall by class.
 - ``predict -`` and ``run -`` answer rows as they come.
 - ``--bad-rows N`` skips rows that cannot be read, in Python :class:`jaxmkl.tables.SkippedRows`.
-- No file is written that is read or named twice, or by two programs.
+- No file is written that is read, named twice, or written by another program.
 
 **Pools**
 
@@ -68,7 +68,7 @@
 
 - Rules and feature maps may have any state, and are told of a round by a
   :class:`jaxmkl.models.Feedback`; banks learn kernels by ``renewed`` (:mod:`jaxmkl.guide.extend`).
-- What only some parts can do is a function of :mod:`jaxmkl.abilities`, which parts register.
+- What some parts can do is a function of :mod:`jaxmkl.abilities`, which they register.
 - Type checkers know the states that ``init`` and ``run`` return.
 - ``pytree.unconstrain`` and ``constrain``; :mod:`jaxmkl.evaluate`; ``streaming.Stream``.
 
@@ -85,11 +85,11 @@
 - ``PoolSelector`` and ``jaxmkl select`` choose by TED, of at most 4,000 distinct rows, and take no
   column named target, y, label or class as an input; the papers' methods are there by name.
 - ``design.ted`` takes a share of the mean diagonal; ``share_of="columns"`` is as before.
-- A label a hundred times as large as all before it is refused (``state.outlying``).
+- A label a hundred times all before it is refused (``state.outlying``).
 - ``run`` predicts 0 before a first label, and judges what comes after it.
 - :func:`jaxmkl.tables.read` fills gaps of LIBSVM and npz files by the mean so far, and has their
   classes as text. What a sparse row does not name is zero.
-- Reports need matplotlib, of the extra ``cli``; pandas 2.2.2 is the oldest.
+- Reports need matplotlib (extra ``cli``); pandas 2.2.2 is the oldest.
 
 **Moved, renamed or gone**
 
