@@ -96,11 +96,32 @@ def factor_and_inverse(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
     Only the lower triangle is read. For several matrices, ``jax.lax.map`` takes a small part of
     the time of a batch on a CPU, whose triangular solves are not made for batches.
     """
+    both = jax.lax.platform_dependent(matrix, cpu=by_halves, default=_as_a_whole)
+    return both[0], jnp.dot(both[1].T, both[1], precision=jax.lax.Precision.HIGHEST)
+
+
+def _as_a_whole(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Cholesky's factor L of a matrix (M, M), and its inverse."""
     factor = jax.lax.linalg.cholesky(matrix, symmetrize_input=False)
-    inverse = jax.lax.platform_dependent(factor, cpu=inverse_by_rows, default=_inverse_of_lower)
-    return factor, jnp.dot(inverse.T, inverse, precision=jax.lax.Precision.HIGHEST)
+    return factor, _inverse_of_lower(factor)
 
 
+def by_halves(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The same, by parts of fewer than 256 rows, as OpenBLAS divides larger ones among cores."""
+    M, dot = len(matrix), partial(jnp.dot, precision=jax.lax.Precision.HIGHEST)
+    if M < _WHOLE:
+        factor = jax.lax.linalg.cholesky(matrix, symmetrize_input=False)
+        return factor, _inverse_by_rows(factor)
+    n = M // 2
+    none = np.zeros((n, M - n), matrix.dtype)
+    above, X = by_halves(matrix[:n, :n])
+    left = dot(matrix[n:, :n], X.T)
+    below, Y = by_halves(matrix[n:, n:] - dot(left, left.T))
+    inverse = jnp.block([[X, none], [-dot(dot(Y, left), X), Y]])
+    return jnp.block([[above, none], [left, below]]), inverse
+
+
+_WHOLE = 256  # rows of a matrix whose factor would be made by several threads
 _ROWS = 31  # of a triangular solve, at most, so that it has fewer than 1,024 numbers
 
 
@@ -111,7 +132,7 @@ def _inverse_of_lower(factor: jax.Array) -> jax.Array:
     return jax.lax.linalg.triangular_solve(factor, eye, left_side=True, lower=True)
 
 
-def inverse_by_rows(factor: jax.Array) -> jax.Array:
+def _inverse_by_rows(factor: jax.Array) -> jax.Array:
     """The inverse of a lower triangular matrix L (M, M), by blocks of at most 31 rows,
 
         X_i = L_ii⁻¹ (I_i - Σ_{j < i} L_ij X_j).

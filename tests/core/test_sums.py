@@ -9,8 +9,8 @@ import pytest
 
 from jaxmkl import _blocks
 from jaxmkl._blocks import (
+    by_halves,
     factor_and_inverse,
-    inverse_by_rows,
     moments_of,
     sum_over_rows,
     sums_of,
@@ -59,21 +59,30 @@ def test_moments_lose_no_digits_far_from_zero(first):
     np.testing.assert_array_equal(moments_of(jnp.asarray(X), jnp.asarray(0))[1], [0, 0])
 
 
-@pytest.mark.parametrize("size", [5, 31, 62, 70])
+@pytest.mark.parametrize("size", [5, 31, 62, 70, 257, 600])
 def test_a_factor_and_the_inverse(x64, size):
-    """Of one block of rows, of two, and of three of which the last is not full."""
+    """Of one block of rows, of two, of three of which the last is not full; of halves, of fourths.
+
+    A matrix that is not definite is found, wherever that shows.
+    """
     draws = np.random.default_rng(2).normal(size=(size, 2 * size))
     matrix = draws @ draws.T
     factor, inverse = factor_and_inverse(jnp.asarray(np.tril(matrix)))  # the rest is not read
-    np.testing.assert_allclose(factor @ factor.T, matrix, atol=1e-11)
+    np.testing.assert_allclose(factor @ factor.T, matrix, atol=1e-9 if size > 100 else 1e-11)
+    np.testing.assert_allclose(np.triu(factor, 1), 0)
     np.testing.assert_allclose(inverse @ matrix, np.eye(size), atol=1e-9)
-    assert np.isnan(factor_and_inverse(jnp.asarray(-matrix))[1]).all()
+    for first in (0, size - 1):
+        other = np.where(np.arange(size) < first, matrix, -matrix)
+        assert np.isnan(factor_and_inverse(jnp.asarray(np.tril(other)))[1]).all()
     np.testing.assert_allclose(sums_of(jnp.asarray(draws)), draws.sum(axis=0), atol=1e-12)
 
 
-def test_no_solve_on_a_cpu_is_divided_among_threads():
-    """That is, none has 1,024 numbers."""
-    program = jax.make_jaxpr(inverse_by_rows)(np.eye(300, dtype=np.float32)).jaxpr
-    sizes = [eqn.outvars[0].aval.shape for eqn in program.eqns if "triangular" in str(eqn)]
-    assert sizes
-    assert all(math.prod(shape[-2:]) < 1024 for shape in sizes)
+def test_no_factor_and_no_solve_on_a_cpu_is_divided_among_threads():
+    """That is, none of 256 rows, and none of 1,024 numbers."""
+    program = jax.make_jaxpr(by_halves)(np.eye(600, dtype=np.float32)).jaxpr
+    found = [(str(eqn.primitive), eqn.outvars[0].aval.shape) for eqn in program.eqns]
+    rows = [shape[-1] for name, shape in found if name == "cholesky"]
+    sizes = [math.prod(shape[-2:]) for name, shape in found if "triangular" in name]
+    assert len(rows) == 4
+    assert max(rows) < 256
+    assert max(sizes) < 1024
