@@ -113,8 +113,9 @@ Other differences:
   ``expert_mkl(banks="fixed")`` and 31 of the default.
 - The table above is older. Whole calls of :func:`jaxmkl.run` on 2,048 to 8,192 examples now take
   7.0 µs per example with ``raker``, 14 with ``amkl_aks``, 17 with ``spa``, 27 with ``multitask``,
-  41 with ``oks_sil`` and 43 with ``expert_mkl(banks="fixed")``. The default takes 128 µs over its
-  first 4,096 examples and 98 over 8,192, of which 54 are rounds and the rest renewals.
+  41 with ``oks_sil`` and 43 with ``expert_mkl(banks="fixed")``. The default took 128 µs over its
+  first 4,096 examples and 98 over 8,192, of which 54 were rounds and the rest renewals, when its
+  learned kernels had 72 features and not 120.
 - Runs of :func:`jaxmkl.run_many` or :func:`jaxmkl.run_fleet` advance side by side as long as their
   states and the codes of a block take at most an eighth of the device's memory. The others follow
   in turn.
