@@ -69,20 +69,20 @@ def _read(cell, head, kind, edits=(("[^0-9.eE+-]", "?"),), **_):
     if kind not in ("number", "time"):
         word = text if is_text else text.removesuffix(".0")
         return word.lower() if kind == "boolean" or isinstance(cell, bool | np.bool_) else word
-    s = np.timedelta64(1, "s") if isinstance(cell, datetime.timedelta | np.timedelta64) else 1
+    if isinstance(cell, datetime.timedelta | np.timedelta64):
+        cell = np.timedelta64(cell) / np.timedelta64(1, "s")
     bare = functools.reduce(lambda bare, edit: re.sub(*edit, bare), edits, text)
     try:
         if kind == "number":
-            return float(bare if is_text else cell / s) / (100 if text.endswith("%") else 1)
+            return float(bare if is_text else cell) / (100 if text.endswith("%") else 1)
         return datetime.datetime.fromisoformat(bare).timestamp()  # edits give it a zone
     except (TypeError, ValueError, OverflowError):
         return np.inf
 
 
 def _inputs(cells, head, name, kind, codes=None, default=None, turns=(), **own):
-    read = functools.partial(_read, head=head, kind=kind, **own)
-    plain = (int, float) if kind == "number" and not head["numbers"] else ()
-    found = [c if isinstance(c, plain) and abs(c) < 1e300 else read(c) for c in cells]
+    fast = (int, float, np.float64) if kind == "number" and not head["numbers"] else ()
+    found = [c if type(c) in fast and abs(c) < 9e9 else _read(c, head, kind, **own) for c in cells]
     if kind == "text":  # TF-IDF, scaled to a mean square of 1
         X = np.zeros((len(cells), len(codes)))
         for x, words in zip(X, (re.findall(r"\w+", w.lower()) or [w] for w in found), strict=True):
