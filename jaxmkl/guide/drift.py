@@ -26,9 +26,9 @@ flips after 1,250 rounds, and the learner is least squares, which weigh the whol
 
 ## The models forget
 
-Recursive least squares forget by a factor; .99 looks back about a hundred. Gradient steps of a
-fixed size (:class:`jaxmkl.updates.OGD`) always forget: the larger the step, the faster, but the
-noisier. Models with supports on a budget forget what they evict; without a budget they grow, and
+Recursive least squares forget by a factor; .99 looks back about a hundred rounds. Gradient steps
+of a fixed size (:class:`jaxmkl.updates.OGD`) always forget: the larger the step, the faster, but
+the noisier. Models with supports on a budget forget what they evict; without a budget they grow, and
 forget nothing.
 
 >>> forgetful = windows(learner(updates.RLS(0.1, forgetting=0.99), aggregate.Hedge()))
