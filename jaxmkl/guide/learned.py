@@ -92,9 +92,9 @@ stream, and vanishes in a long one. These are the times of a round with 26 input
 that of the fixed bank alone:
 
     banks                                              10,000 rounds   60,000 rounds
-    fixed, and both metrics by gradients               1.5             1.2
-    the same, and a forest                             4.2             2.0
-    the default                                        4.0             1.8
+    fixed, and both metrics by gradients               1.6             1.2
+    the same, and a forest                             4.1             2.0
+    the default                                        4.1             1.9
 
 The default has a diagonal metric by likelihood in place of the one by gradients. Its first run
 compiles for 5 to 20 s, that of the fixed bank for 2 to 5 s, depending on the processor.
