@@ -28,8 +28,8 @@ flips after 1,250 rounds, and the learner is least squares, which weigh the whol
 
 Recursive least squares forget by a factor; .99 looks back about a hundred rounds. Gradient steps
 of a fixed size (:class:`jaxmkl.updates.OGD`) always forget: the larger the step, the faster, but
-the noisier. Models with supports on a budget forget what they evict; without a budget they grow, and
-forget nothing.
+the noisier. Models with supports on a budget forget what they evict; without a budget they grow,
+and forget nothing.
 
 >>> forgetful = windows(learner(updates.RLS(0.1, forgetting=0.99), aggregate.Hedge()))
 >>> bool(forgetful[-1] < steady[-1] / 2)
