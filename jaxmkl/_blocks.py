@@ -107,13 +107,17 @@ def _as_a_whole(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def by_halves(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The same, by parts of fewer than 256 rows, as OpenBLAS divides larger ones among cores."""
+    """The same, by parts of fewer than 256 rows, as OpenBLAS divides larger ones among cores.
+
+    For a matrix of A_1, A_2 below it and A_3 beside that, with L_1 the factor of A_1 and
+    B = A_2 L_1⁻ᵀ, the factor has L_1, B below it, and beside that the factor of A_3 - B B'.
+    """
     M, dot = len(matrix), partial(jnp.dot, precision=jax.lax.Precision.HIGHEST)
     if M < _WHOLE:
         factor = jax.lax.linalg.cholesky(matrix, symmetrize_input=False)
         return factor, _inverse_by_rows(factor)
     n = M // 2
-    none = np.zeros((n, M - n), matrix.dtype)
+    none = jnp.zeros((n, M - n), matrix.dtype)
     above, X = by_halves(matrix[:n, :n])
     left = dot(matrix[n:, :n], X.T)
     below, Y = by_halves(matrix[n:, n:] - dot(left, left.T))
