@@ -284,8 +284,8 @@ def expert_mkl(
     - "fixed" has all pairs of a kernel and one of six rules on its features (|z|² = 1): gradient
       descent at four step sizes, which tracks, and recursive least squares with and without
       forgetting, which fit.
-    - "diagonal" and "full" have least squares (λ = 0.003) on Gaussians of the widths .5, 1 and 2,
-      of inputs under a metric that is learned from gradients
+    - "diagonal" and "full" have least squares (λ of .003, of classes .01) on Gaussians of the
+      widths .5, 1 and 2, of inputs under a metric that is learned from gradients
       (:class:`jaxmkl.models.MetricModels`).
     - "likelihood_diagonal" and "likelihood_full" have least squares (λ of .001 and .01) on one
       Gaussian whose metric has the largest marginal likelihood
@@ -368,7 +368,9 @@ def expert_mkl(
             own = two_decades() if kernels is None else kernels
             models.append(FeatureModels(own, rules, features))
     if by_gradient:
-        inside = FeatureModels(Gaussian(RELATIVE_WIDTHS), RLS(0.003), features)
+        # sharp borders between classes make gradients noisy
+        ridge = 0.003 if task == "regression" else 0.01
+        inside = FeatureModels(Gaussian(RELATIVE_WIDTHS), RLS(ridge), features)
         models.append(MetricModels(inside, by_gradient))
     if by_likelihood:
         inside = FeatureModels(Gaussian(1.0), RLS((0.001, 0.01)), features)
