@@ -45,6 +45,7 @@ it is predicted by the latest finished state.
 
 import asyncio
 import contextlib
+import gc
 import hashlib
 import json
 import math
@@ -176,7 +177,11 @@ def _anew(given: Namespace) -> Pipeline:
 
 
 def warm_up(session: Any, pipeline: Pipeline) -> None:
-    """Compile the programs of a session, which is thrown away; those of renewals in a thread."""
+    """Compile the programs of a session, which is thrown away; those of renewals in a thread.
+
+    A collection of garbage would look through all that this leaves, some .2 s for which no one is
+    answered; so it passes over it from then on.
+    """
     row = dict.fromkeys(pipeline.columns.names)  # of missing cells
     label = pipeline.classes[0] if pipeline.classes else pipeline.seen.start
     (asked,) = session.ask(row)
@@ -184,7 +189,14 @@ def warm_up(session: Any, pipeline: Pipeline) -> None:
     session.expect(row, [asked.id])
     if (renewals := renewals_of(pipeline.learner)) is not None:
         due = renewals.after(int(pipeline.state.round))
-        threading.Thread(target=lambda: renewals.renewed(pipeline.state, due), daemon=True).start()
+
+        def renew() -> None:
+            renewals.renewed(pipeline.state, due)
+            gc.freeze()
+
+        threading.Thread(target=renew, daemon=True).start()
+    gc.collect()
+    gc.freeze()
 
 
 def _more_files() -> None:

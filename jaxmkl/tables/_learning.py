@@ -20,7 +20,7 @@ from jaxmkl.evaluate import central_intervals, predicts_log_odds
 from jaxmkl.query import All
 from jaxmkl.tables._given import Given, Refused
 from jaxmkl.tables._plain import WHOLE
-from jaxmkl.tables._rounds import Example, asked, awaited, learned
+from jaxmkl.tables._rounds import Example, asked, awaited, learned, until_renewal
 from jaxmkl.tables._rows import Chunk
 from jaxmkl.tables.source import of_rows
 from jaxmkl.wrappers import LabelBudget, layers
@@ -96,6 +96,11 @@ class Learning:
     def unlabelled(self) -> KeysView[Id]:
         """The ids of the rows without labels, which wait or were skipped; the oldest first."""
         return self._unlabelled.keys()
+
+    @property
+    def until_renewal(self) -> float:
+        """Rounds before the next renewal of what is learned from the memory, which takes long."""
+        return until_renewal(self._learner, self._state)
 
     @property
     def most_waiting(self) -> int:

@@ -5,6 +5,7 @@ So neither an answer nor a state depends on how rows and labels are grouped.
 """
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -41,7 +42,7 @@ def asked(
     rounds = learner if apart is None else apart.rounds
     each, first = list[tuple[Prediction, PyTree]](), 0
     while first < len(X):
-        number = min(TOGETHER, len(X) - first, _until_renewal(apart, state))
+        number = int(min(TOGETHER, len(X) - first, _until(apart, state)))
         rows = _filled_up(*X[first : first + number])
         made, state = _predict(rounds, state, rows, np.int32(number), wants_all=wants_all)
         each.append(jax.tree.map(lambda leaf, n=number: np.asarray(leaf)[:n], made))
@@ -78,7 +79,7 @@ def learned(
     apart = renewals_of(learner)
     rounds, first = learner if apart is None else apart.rounds, 0
     while first < len(known):
-        number = min(TOGETHER, len(known) - first, _until_renewal(apart, state))
+        number = int(min(TOGETHER, len(known) - first, _until(apart, state)))
         examples, y, asked = zip(*known[first : first + number], strict=True)
         arrays = (
             jax.tree.map(_filled_up, *examples),
@@ -92,9 +93,13 @@ def learned(
     return state
 
 
-def _until_renewal(apart: Any, state: PyTree) -> int:
-    """The number of rounds before the next renewal."""
-    return TOGETHER if apart is None else apart.after(now := int(state.round)) - now
+def until_renewal(learner: Learner, state: PyTree) -> float:
+    """The number of rounds before the next renewal; infinite without any."""
+    return _until(renewals_of(learner), state)
+
+
+def _until(apart: Any, state: PyTree) -> float:
+    return math.inf if apart is None else apart.after(now := int(state.round)) - now
 
 
 def _filled_up(*leaves: Any) -> np.ndarray:

@@ -27,7 +27,7 @@ from jaxmkl.cli.serving.events import Events
 from jaxmkl.cli.serving.faces import Network, _free, serve_standard
 from jaxmkl.cli.serving.metrics import Metrics, prometheus
 from jaxmkl.cli.serving.requests import LONGEST, Lines
-from jaxmkl.cli.serving.server import Server
+from jaxmkl.cli.serving.server import Job, Server, spelled
 from jaxmkl.evaluate import UsageError, held_bytes
 from jaxmkl.tables import Asked, Columns, Pipeline, Session, open_table
 
@@ -69,7 +69,8 @@ def server(tmp_path, monkeypatch):
 
 def said(server, *lines):
     lines = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
-    return [json.loads(line) for line in server.answer(lines).splitlines()]
+    (answers,) = server.answer(Job(lines, time.monotonic()))
+    return [json.loads(line) for line in spelled(answers).splitlines()]
 
 
 def row(x, **more):
@@ -199,6 +200,7 @@ def test_a_full_server_writes_rows_and_labels_together(tmp_path, monkeypatch):
 def test_an_id_may_come_again_before_its_turn(tmp_path, monkeypatch):
     """Answers that cannot wait for the session come from another one."""
     server, go_on = server_of(tmp_path), threading.Event()
+    monkeypatch.setattr(Session, "until_renewal", 0)
     learn = Session.learn_many
     monkeypatch.setattr(Session, "learn_many", lambda *its: go_on.wait(60) and learn(*its))
     said(server, row(1.0, id="first"), {"id": "first", "label": 1.0})
@@ -216,8 +218,6 @@ def played(path, seed, stops=()):
     waiting = []
     for i in range(60):
         if i in stops:  # as if it were killed: no snapshot is made, nothing is said
-            server._jobs.put(None)
-            server._thread.join()
             server._learning.close()
             server._events.close()
             server = server_of(path)
@@ -356,9 +356,11 @@ def test_a_disk_that_fails_ends_the_server_before_it_answers(tmp_path, monkeypat
 def test_answers_do_not_wait_for_a_renewal(tmp_path, monkeypatch):
     warm_up(Session(pipeline()), pipeline())
     server, learn = server_of(tmp_path), Session.learn_many
+    labels_left = property(lambda self: 4 - int(self.pipeline.state.round) % 4)
+    monkeypatch.setattr(Session, "until_renewal", labels_left)
 
     def learn_slowly(self, labels):
-        if not {0, 3}.isdisjoint(own for own, _ in labels):
+        if self.until_renewal == 1:
             time.sleep(0.7)
         return learn(self, labels)
 
@@ -386,24 +388,13 @@ def test_answers_do_not_wait_for_a_renewal(tmp_path, monkeypatch):
     server.close()
 
 
-def test_clients_who_only_ask_come_first(server, monkeypatch):
+def test_clients_who_only_ask_come_first(server):
     said(server, row(1.0, id="a"), row(1.0, id="b"))
-    append, begun, go_on = server._events.append, threading.Event(), threading.Event()
-
-    def waits(*events):
-        begun.set()
-        go_on.wait(60)
-        append(*events)
-
-    monkeypatch.setattr(server._events, "append", waits)
-    clients = [row(2.0)], [{"id": "a", "label": 1.0}, row(3.0, id="after")], [row(4.0, id="c")]
-    jobs = []
-    for lines in clients:
-        jobs.append(server.submit([json.dumps(line).encode() for line in lines]))
-        begun.wait(60)
-    go_on.set()
-    answers = [job.result() for job in jobs]
-    assert [answer["id"] for each in answers for answer in each] == [0, "a", "after", "c"]
+    clients = [{"id": "a", "label": 1.0}, row(3.0, id="after")], [row(4.0, id="c")]
+    jobs = [Job([json.dumps(line).encode() for line in lines], 0.0) for lines in clients]
+    assert [[one["id"] for one in of_one] for of_one in server.answer(*jobs)] == [
+        ["a", "after"], ["c"]
+    ]  # fmt: skip
     lines = map(json.loads, server._events._journal.path.read_text().splitlines()[-3:])
     assert [event.get("ids", event.get("labels")) for event in lines] == [
         ["c"], [["a", 1.0]], ["after"]
@@ -415,19 +406,24 @@ def test_what_ends_the_learning_ends_the_server(tmp_path, monkeypatch):
     monkeypatch.setattr(Session, "ask", lambda *_: 1 / 0)
     with pytest.raises(RuntimeError, match="the server has ended"):
         said(server, row(1.0))
-    server._thread.join()
     with pytest.raises(RuntimeError, match="the server has ended"):
         said(server, row(1.0))
     with pytest.raises(ZeroDivisionError):
         server.close()
 
 
-def test_no_label_is_acknowledged_once_one_could_not_be_learned(tmp_path, monkeypatch):
+@pytest.mark.parametrize("until_renewal", [0, 99])
+def test_no_label_is_acknowledged_once_one_could_not_be_learned(
+    tmp_path, monkeypatch, until_renewal
+):
+    """That of a renewal is, as it is learned later."""
     server = server_of(tmp_path)
     said(server, row(1.0, id="a"), row(1.0, id="b"))
+    monkeypatch.setattr(Session, "until_renewal", until_renewal)
     monkeypatch.setattr(Session, "learn_many", lambda *_: 1 / 0)
-    said(server, {"id": "a", "label": 1.0})
-    assert isinstance(server._applied.exception(), ZeroDivisionError)
+    if not until_renewal:
+        said(server, {"id": "a", "label": 1.0})
+        assert isinstance(server._applied.exception(), ZeroDivisionError)
     with pytest.raises(RuntimeError, match="the server has ended"):
         said(server, {"id": "b", "label": 1.0})
     with pytest.raises(ZeroDivisionError):

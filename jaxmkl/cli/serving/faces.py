@@ -7,6 +7,8 @@ import os
 import select
 import socket as sockets
 import stat
+import time
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from http import HTTPStatus
 from pathlib import Path
@@ -15,13 +17,15 @@ from typing import Any
 from jaxmkl._files import named
 from jaxmkl.cli.serving.metrics import prometheus
 from jaxmkl.cli.serving.requests import LONGEST, Lines
-from jaxmkl.cli.serving.server import Server, spelled
+from jaxmkl.cli.serving.server import Job, Server, spelled
 from jaxmkl.evaluate import UsageError
 
 PIECE = 2**16  # bytes that are read at once
 LOOK = 0.1  # seconds between two looks for the end
 PATIENCE = 30.0  # seconds in which the rest of a line, or a request, must come
 CLIENTS = 4096  # at the same time
+TURNS = 2  # of the loop, from bytes that have come to lines
+GROUP = 1000  # lines that are answered together, at most, where several clients send some
 Ended = Callable[[], bool]
 
 
@@ -33,7 +37,8 @@ def serve_standard(server: Server, given: int, out: int, ended: Ended) -> None:
             continue
         piece = os.read(given, PIECE)
         found = [*lines.cut(piece or b"\n")]  # the last line may lack its end
-        left = memoryview(server.answer(found) if found else b"")
+        (answers,) = server.answer(Job(found, time.monotonic())) if found else [[]]
+        left = memoryview(spelled(answers))
         while left:
             left = left[os.write(out, left) :]
         if not piece:
@@ -53,6 +58,7 @@ class Network:
         self._server, self._ended, self._token = server, ended, token
         self._clients = set[Any]()
         self._busy = set[Any]()  # clients that get an answer
+        self._jobs = deque[tuple[Job, asyncio.Future[list[Any]]]]()  # which wait for theirs
 
     async def serve(
         self, socket: Path | None, host: str, port: int | None, say: Callable[[str], object]
@@ -105,7 +111,36 @@ class Network:
 
     async def _answers(self, lines: list[bytes]) -> list[Any]:
         self._busy.add(asyncio.current_task())
-        return await asyncio.wrap_future(self._server.submit(lines))
+        loop = asyncio.get_running_loop()
+        if not self._jobs:
+            loop.call_soon(self._answer_all)
+        answers = loop.create_future()
+        self._jobs.append((Job(lines, time.monotonic()), answers))
+        return await answers
+
+    def _answer_all(self, known: int = 0, turns: int = 0) -> None:
+        """Answer all clients together, once some turns of the loop have brought no more of them.
+
+        Otherwise each of them would be answered alone while the next one's lines are read.
+        """
+        if (number := len(self._jobs)) > known or turns < TURNS:
+            turns = 0 if number > known else turns + 1
+            asyncio.get_running_loop().call_soon(self._answer_all, number, turns)
+            return
+        some, lines = list[tuple[Job, asyncio.Future[list[Any]]]](), 0
+        while self._jobs and lines < GROUP:
+            some.append(self._jobs.popleft())
+            lines += len(some[-1][0].lines)
+        if self._jobs:
+            asyncio.get_running_loop().call_soon(self._answer_all)
+        try:
+            each = self._server.answer(*(job for job, _ in some))
+        except RuntimeError as error:
+            for _, answers in some:
+                answers.set_exception(error)
+        else:
+            for (_, answers), those in zip(some, each, strict=True):
+                answers.set_result(those)
 
     async def _write(self, writer: asyncio.StreamWriter, content: bytes) -> None:
         async with asyncio.timeout(PATIENCE):  # for a client that does not read

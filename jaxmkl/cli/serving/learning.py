@@ -1,4 +1,4 @@
-"""Events are applied in order, in a thread of its own, while answers go on.
+"""Events are applied in order: at once, or where they take long, in a thread while answers go on.
 
 A renewal of learned kernels takes about a second. The labels after it are in the journal by then,
 and acknowledged; the rows that come meanwhile are answered from the latest finished state.
@@ -24,13 +24,15 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import jax
 
 Event = dict[str, Any]
 WAITING = 1000  # groups of events that may wait to be applied
+QUICK = 0.002  # seconds of work that are not worth a thread
+RECENT = 0.1  # the weight of the latest time of a row or label among all of them
 REFUSALS = ValueError, TypeError, OverflowError  # by the session, which is as it was before
 
 
@@ -69,6 +71,11 @@ def _each(call: Callable, *given: Sequence) -> list[Any]:
     return [_each(call, *([part] for part in one))[0] for one in zip(*given, strict=True)]
 
 
+def _rounds(event: Event) -> int:
+    """The rounds of an event at most, which take most of its time."""
+    return max(1, len(event.get("rows", event.get("labels", ()))))
+
+
 def _expected(session: Any, event: Event, answers: Sequence[Any]) -> bool:
     """Let the rows of an event wait that were answered; False if the session has to say more."""
     if any(isinstance(one, Exception) for one in answers):
@@ -81,7 +88,7 @@ def _expected(session: Any, event: Event, answers: Sequence[Any]) -> bool:
 
 
 class Learning:
-    """A session that one thread owns.
+    """A session that its own thread works on or, while that rests, whoever calls.
 
     Args:
       session: a session, which nothing else may touch from now on.
@@ -95,6 +102,9 @@ class Learning:
         self.label = session.label  #: reads a label, which no event changes
         self.check = session.check  #: refuses a row that cannot be read, likewise
         self._failure: BaseException | None = None
+        self._last: Future = Future()  # the latest work of the thread
+        self._last.set_result([])
+        self._each = 0.0  # seconds of a row or a label, lately
         self.begun: float | None = None  #: the time at which the present event began
 
     def put(self, events: Sequence[Event], given: Sequence[Any] = ()) -> "Future[list[Any]]":
@@ -105,14 +115,27 @@ class Learning:
           given: the answers to the rows of each event that somebody else gave; none for none.
 
         Raises:
-          BaseException: an event before could not be applied.
+          BaseException: an event before could not be applied, or one of these, if it was quick.
         """
         if self._failure is not None:
             raise self._failure
+        if self.rests(0.0) and self._is_quick(events):
+            applied = Future[list[Any]]()
+            applied.set_result(self._apply(events, given))
+            return applied
         self._room.acquire()
-        applied = self._thread.submit(self.here, events, given)
-        applied.add_done_callback(lambda _: self._room.release())
-        return applied
+        self._last = self._thread.submit(self._apply, events, given)
+        self._last.add_done_callback(lambda _: self._room.release())
+        return self._last
+
+    def rests(self, seconds: float) -> bool:
+        """Whether all that was put is applied and saved, or will be within so many seconds."""
+        return not wait([self._last], seconds).not_done
+
+    def _is_quick(self, events: Sequence[Event]) -> bool:
+        number = sum(map(_rounds, events))
+        is_renewal = number >= self._session.until_renewal
+        return number * self._each <= QUICK and not is_renewal
 
     @property
     def dropped(self) -> int:
@@ -121,7 +144,8 @@ class Learning:
 
     def save(self, path: Any) -> Future:
         """Save the session as it is after all events so far."""
-        return self._thread.submit(self._saved, path)
+        self._last = self._thread.submit(self._saved, path)
+        return self._last
 
     def close(self) -> None:
         """Wait until all events are applied, and end the thread."""
@@ -134,9 +158,9 @@ class Learning:
         finally:
             self.begun = None
 
-    def here(self, events: Sequence[Event], given: Sequence[Any] = ()) -> list[Any]:
-        """Apply events in this thread, which may be another one if the learning rests."""
-        results = []
+    def _apply(self, events: Sequence[Event], given: Sequence[Any] = ()) -> list[Any]:
+        results, began, number = [], time.monotonic(), max(1, sum(map(_rounds, events)))
+        is_renewal = number >= self._session.until_renewal
         try:
             if self._failure is not None:
                 raise self._failure
@@ -149,6 +173,8 @@ class Learning:
             pipeline = self._session.pipeline
             jax.block_until_ready(pipeline.state)  # a renewal may still run
             self.finished = pipeline
+            if not is_renewal:
+                self._each += RECENT * ((time.monotonic() - began) / number - self._each)
         except BaseException as error:
             self._failure = error  # nothing may be learned after an event that was not
             raise

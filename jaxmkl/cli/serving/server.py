@@ -1,23 +1,19 @@
-"""One thread reads the requests of all clients and answers them, one group after the other.
+"""The requests of all clients are answered by one thread, one group after the other.
 
 A group is whatever came while the one before was answered; clients who only ask come first in it,
-as they wait for a prediction. Its events are written to the journal together. Then they are
-applied while the disk works, with one ``fsync`` for all, and when both are done its answers are
-given. So nothing that was answered is lost, however the process ends. If the journal cannot be
-written, the group is refused, and none of it is learned; if ``fsync`` fails, nothing is certain
-about the file any more, and the server ends.
+as they wait for a prediction. Its events are written to the journal together, they are applied,
+or begin to be, and its answers are given after one ``fsync`` for all. So nothing that was answered
+is lost, however the process ends. If the journal cannot be written, the group is refused, and none
+of it is learned; if ``fsync`` fails, nothing is certain about the file any more, and the server
+ends.
 """
 
 import collections
 import contextlib
-import itertools
 import json
-import queue
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError
-from concurrent.futures import wait as wait_for
+from collections.abc import Sequence
+from concurrent.futures import Future, TimeoutError
 from typing import Any, NamedTuple
 
 from jaxmkl.cli import show
@@ -28,22 +24,20 @@ from jaxmkl.cli.serving.requests import Request, read
 from jaxmkl.evaluate import plain
 from jaxmkl.tables import Refused, Session
 
-GROUP = 1000  # lines that are answered together, at most, where several clients send some
 SLOW = 0.005  # seconds for which answers wait for labels before them
 MERGED = 64  # rows, or labels, of several lines that become one event, at most
 Answer = dict[str, Any]
 
 
 class Job(NamedTuple):
-    """Lines of a client, and where their answers go."""
+    """Lines of a client, and when they came."""
 
     lines: Sequence[bytes]
-    answers: "Future[list[Any]]"
     came: float
 
 
 class Server:
-    """A session that many clients share.
+    """A session that many clients share, for the calls of one thread.
 
     Args:
       events: the session and its journal, which is replayed.
@@ -56,38 +50,34 @@ class Server:
         self._events, self._metrics = events, metrics
         self._learning = Learning(events.session)
         self._saving: Future | None = None
-        self._disk = ThreadPoolExecutor(1, "disk")
+        self.failure: BaseException | None = None  #: the error that ended it
         bounds = [] if most in (None, events.most) else [{"waiting": most}]
         events.append(*bounds)
         events.sync()
         self._applied: Future = self._learning.put([])
         self._results(bounds)
-        self._jobs = queue.SimpleQueue[Job | None]()
-        self.failure: BaseException | None = None  #: the error that ended the thread
-        self._thread = threading.Thread(target=self._run, name="server", daemon=True)
-        self._thread.start()
 
-    def submit(self, lines: Sequence[bytes]) -> "Future[list[Any]]":
-        """Answer lines in their order; the result has the answer to each."""
-        job = Job(lines, Future(), time.monotonic())
-        job.answers.set_running_or_notify_cancel()  # whoever waits may go, the answer comes
-        self._jobs.put(job)
-        if self.failure is not None:  # the thread may have looked for the last time
-            self._refuse([])
-        return job.answers
+    def answer(self, *jobs: Job) -> list[list[Any]]:
+        """Answer the lines of several clients, those of each in their order.
 
-    def answer(self, lines: Sequence[bytes]) -> bytes:
-        """Answer lines by lines."""
-        return spelled(self.submit(lines).result())
+        Raises:
+          RuntimeError: the server has ended.
+        """
+        if self.failure is None:
+            try:
+                answers = self._answered(jobs)
+                self._rotate()
+                return answers
+            except BaseException as error:
+                self.failure = error
+        raise RuntimeError("the server has ended") from self.failure
 
     def close(self) -> None:
-        """Answer what was submitted, learn all of it, make a snapshot and end.
+        """Learn all that was answered, make a snapshot and end.
 
         Raises:
           OSError: the snapshot cannot be written; the journal holds everything.
         """
-        self._jobs.put(None)
-        self._thread.join()
         try:
             if self.failure is not None:
                 raise self.failure
@@ -96,56 +86,23 @@ class Server:
             self._learning.save(self._events.snapshot()).result()
             self._events.rotate()
         finally:
-            self._disk.shutdown()
             self._learning.close()
             self._events.close()
 
-    # the thread
-
-    def _run(self) -> None:
-        jobs: list[Job] = []
-        try:
-            for jobs in self._groups():
-                self._answered(jobs)
-                self._rotate()
-        except BaseException as error:
-            self.failure = error
-            self._refuse(jobs)
-
-    def _refuse(self, jobs: list[Job]) -> None:
-        """Answer these jobs, and all that wait, that the server has ended."""
-        assert self.failure is not None
-        with contextlib.suppress(queue.Empty):
-            while True:
-                jobs += filter(None, [self._jobs.get_nowait()])
-        for job in jobs:
-            if not job.answers.done():
-                job.answers.set_exception(_ended(self.failure))
-
-    def _groups(self) -> Iterator[list[Job]]:
-        while (job := self._jobs.get()) is not None:
-            jobs, size = [job], len(job.lines)
-            with contextlib.suppress(queue.Empty):
-                while size < GROUP:
-                    if (job := self._jobs.get_nowait()) is None:
-                        self._jobs.put(None)
-                        break
-                    jobs.append(job)
-                    size += len(job.lines)
-            yield jobs
-
-    def _answered(self, jobs: Sequence[Job]) -> None:
-        read_as = [(job, [read(line) for line in job.lines]) for job in jobs]
-        read_as.sort(key=lambda one: any(request.kind != "ask" for request in one[1]))
-        requests = [request for _, those in read_as for request in those]
-        answers = list[Any]()
-        while len(answers) < len(requests):
-            answers += self._of_group(requests[len(answers) :])
-        rest = iter(answers)
-        for job, those in read_as:
-            took = time.monotonic() - job.came
-            self._metrics.seconds.extend([took] * len(those))
-            job.answers.set_result([*itertools.islice(rest, len(those))])
+    def _answered(self, jobs: Sequence[Job]) -> list[list[Any]]:
+        each = [[read(line) for line in job.lines] for job in jobs]
+        learns = [any(request.kind != "ask" for request in one) for one in each]
+        order = sorted(range(len(jobs)), key=learns.__getitem__)
+        requests = [request for at in order for request in each[at]]
+        said = list[Any]()
+        while len(said) < len(requests):
+            said += self._of_group(requests[len(said) :])
+        rest, answers = iter(said), [list[Any]() for _ in jobs]
+        for at in order:
+            answers[at] = [next(rest) for _ in each[at]]
+            took = time.monotonic() - jobs[at].came
+            self._metrics.seconds.extend([took] * len(each[at]))
+        return answers
 
     def _of_group(self, requests: Sequence[Request]) -> list[Any]:
         """The answers to the first requests, to all that do not depend on others' results."""
@@ -162,10 +119,9 @@ class Server:
             refusal = OSError(text)
             results = [[refusal] * len(event.get("ids", ())) or refusal for event in group.events]
         else:
-            synced = self._disk.submit(self._events.sync) if group.events else None
             results = self._results(group.events)
-            if synced is not None:
-                synced.result()
+            if group.events:
+                self._events.sync()
         return [self._said(one, results) for one in taken]
 
     def _results(self, events: Sequence[Event]) -> list[Any]:
@@ -182,20 +138,15 @@ class Server:
 
     def _awaited(self, events: Sequence[Event]) -> list[Any]:
         """The results of events in their turn, or if it does not come soon, without effect."""
-        if not all("rows" in event for event in events):
-            self._applied = self._learning.put(events)
-            try:
-                return self._applied.result(SLOW)
-            except TimeoutError:
-                return self._viewed(events)
-        # the thread that learns also saves the session, which may not change meanwhile
-        busy = [future for future in (self._applied, self._saving) if future is not None]
-        if wait_for(busy, SLOW).not_done:
-            answers = self._viewed(events)
-            self._applied = self._learning.put(events, answers)
+        of_rows = all("rows" in event for event in events)
+        answers = [] if not of_rows or self._learning.rests(SLOW) else self._viewed(events)
+        self._applied = self._learning.put(events, answers)
+        if answers:
             return answers
-        self._applied.result()  # raises what ended the learning
-        return self._learning.here(events)  # rows take no time worth a thread
+        try:
+            return self._applied.result(SLOW)
+        except TimeoutError:
+            return self._viewed(events)
 
     def _viewed(self, events: Sequence[Event]) -> list[Any]:
         """The answers to events whose turn has not come, by a session that is thrown away."""
@@ -254,12 +205,6 @@ class Server:
         except OSError as error:
             self._events.give_up()
             show.aside(f"jaxmkl: a snapshot cannot be written: {error}; the journal goes on")
-
-
-def _ended(by: BaseException) -> Exception:
-    ended = RuntimeError("the server has ended")
-    ended.__cause__ = by
-    return ended
 
 
 def spelled(answers: Sequence[Any]) -> bytes:
