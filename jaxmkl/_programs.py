@@ -184,7 +184,10 @@ def _forwarding(traced: Any, name: str, options: dict[str, Any] | None) -> Calla
         # inside another trace, even if all arguments are known, results belong to that trace
         known = made and not isinstance(made[0], jax.core.Tracer)
         home = made[0].sharding if known else None
-        found = [None if place is None else _at_home(leaves[place], home) for place in given]
+        home = home if isinstance(home, SingleDeviceSharding) else None
+        there = None if home is None else home.device_set
+        keep = functools.partial(_at_home, home=home, there=there)
+        found = [None if place is None else keep(leaves[place]) for place in given]
         for at, one in zip(new, made, strict=True):
             found[at] = one
         return jax.tree.unflatten(structure, found)
@@ -192,11 +195,11 @@ def _forwarding(traced: Any, name: str, options: dict[str, Any] | None) -> Calla
     return call
 
 
-def _at_home(leaf: Any, home: Any) -> jax.Array:
-    """An argument as a result: an array on the device of the others, if they are on one."""
+def _at_home(leaf: Any, home: Any, there: Any) -> jax.Array:
+    """An argument as a result: an array on the one device of the others, ``{device}``, if any."""
     array = leaf if isinstance(leaf, jax.Array) else jnp.asarray(leaf)
     # by devices, as the sharding of keys takes ten times as long to find
-    elsewhere = isinstance(home, SingleDeviceSharding) and array.devices() != home.device_set
+    elsewhere = home is not None and array.devices() != there
     return jax.device_put(array, home) if elsewhere else array
 
 

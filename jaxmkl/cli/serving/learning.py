@@ -31,7 +31,7 @@ import jax
 
 Event = dict[str, Any]
 WAITING = 1000  # groups of events that may wait to be applied
-QUICK = 0.002  # seconds of work that are not worth a thread
+SLOW = 0.005  # seconds for which answers wait for what comes before them
 RECENT = 0.1  # the weight of the latest time of a row or label among all of them
 REFUSALS = ValueError, TypeError, OverflowError  # by the session, which is as it was before
 
@@ -130,12 +130,12 @@ class Learning:
 
     def rests(self, seconds: float) -> bool:
         """Whether all that was put is applied and saved, or will be within so many seconds."""
-        return not wait([self._last], seconds).not_done
+        return self._last.done() or not wait([self._last], seconds).not_done
 
     def _is_quick(self, events: Sequence[Event]) -> bool:
         number = sum(map(_rounds, events))
         is_renewal = number >= self._session.until_renewal
-        return number * self._each <= QUICK and not is_renewal
+        return number * self._each <= SLOW and not is_renewal
 
     @property
     def dropped(self) -> int:

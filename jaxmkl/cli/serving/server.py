@@ -18,13 +18,12 @@ from typing import Any, NamedTuple
 
 from jaxmkl.cli import show
 from jaxmkl.cli.serving.events import Events
-from jaxmkl.cli.serving.learning import REFUSALS, Event, Learning, apply
+from jaxmkl.cli.serving.learning import REFUSALS, SLOW, Event, Learning, apply
 from jaxmkl.cli.serving.metrics import Metrics, renewed
 from jaxmkl.cli.serving.requests import Request, read
 from jaxmkl.evaluate import plain
 from jaxmkl.tables import Refused, Session
 
-SLOW = 0.005  # seconds for which answers wait for labels before them
 MERGED = 64  # rows, or labels, of several lines that become one event, at most
 Answer = dict[str, Any]
 
