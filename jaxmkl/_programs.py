@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.backend import backends
 from jax.extend.core import Jaxpr, Var, jaxpr_as_fun, subjaxprs
 from jax.sharding import SingleDeviceSharding
 
@@ -176,6 +177,7 @@ def _forwarding(traced: Any, name: str, options: dict[str, Any] | None) -> Calla
     program, usual = jax.jit(rest, compiler_options=options), jax.jit(rest)
     structure = jax.tree.structure(traced.out_info)
     new = [at for at, place in enumerate(given) if place is None]
+    one_device = sum(one.device_count() for one in backends().values()) == 1
 
     def call(*leaves: Any) -> PyTree:
         # options are for whole programs, not for a part of another one
@@ -183,11 +185,8 @@ def _forwarding(traced: Any, name: str, options: dict[str, Any] | None) -> Calla
         made = (usual if is_part else program)(*leaves)
         # inside another trace, even if all arguments are known, results belong to that trace
         known = made and not isinstance(made[0], jax.core.Tracer)
-        home = made[0].sharding if known else None
-        home = home if isinstance(home, SingleDeviceSharding) else None
-        there = None if home is None else home.device_set
-        keep = functools.partial(_at_home, home=home, there=there)
-        found = [None if place is None else keep(leaves[place]) for place in given]
+        home = made[0].sharding if known and not one_device else None
+        found = [None if place is None else _at_home(leaves[place], home) for place in given]
         for at, one in zip(new, made, strict=True):
             found[at] = one
         return jax.tree.unflatten(structure, found)
@@ -195,12 +194,13 @@ def _forwarding(traced: Any, name: str, options: dict[str, Any] | None) -> Calla
     return call
 
 
-def _at_home(leaf: Any, home: Any, there: Any) -> jax.Array:
-    """An argument as a result: an array on the one device of the others, ``{device}``, if any."""
+def _at_home(leaf: Any, home: Any) -> jax.Array:
+    """An argument as a result: an array on the device of the others, if they are on one."""
     array = leaf if isinstance(leaf, jax.Array) else jnp.asarray(leaf)
+    if not isinstance(home, SingleDeviceSharding):
+        return array
     # by devices, as the sharding of keys takes ten times as long to find
-    elsewhere = home is not None and array.devices() != there
-    return jax.device_put(array, home) if elsewhere else array
+    return array if array.devices() == home.device_set else jax.device_put(array, home)
 
 
 class Kept:

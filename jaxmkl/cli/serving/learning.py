@@ -73,7 +73,7 @@ def _each(call: Callable, *given: Sequence) -> list[Any]:
 
 def _rounds(event: Event) -> int:
     """The rounds of an event at most, which take most of its time."""
-    return max(1, len(event.get("rows", event.get("labels", ()))))
+    return max(1, len(event.get("rows") or event.get("labels") or ()))
 
 
 def _expected(session: Any, event: Event, answers: Sequence[Any]) -> bool:
