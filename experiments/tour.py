@@ -17,7 +17,7 @@ from .names import known_algorithms
 from .options import Options, chosen
 from .report import Panel, Report
 
-SEEDS = 5
+SEEDS = 3
 DRIFT_LENGTH = 10_000
 WINDOW = 500
 

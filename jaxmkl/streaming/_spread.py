@@ -1,7 +1,8 @@
-"""Runs side by side: the room for them in memory, and their distribution over devices."""
+"""Runs side by side: the room for them in memory, and where they go: to cores, to devices."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._checks import is_tracer
-from jaxmkl._devices import by_xla, device_of, is_spread, place
+from jaxmkl._devices import by_xla, device_of, is_spread, num_cores, place
 from jaxmkl._types import PyTree
 
 # The share of an accelerator's memory that runs side by side may hold. A program needs several
@@ -104,6 +105,27 @@ def in_groups(function: Callable[[PyTree], PyTree], given: PyTree, size: int) ->
     parts = jax.tree.map(lambda leaf: leaf.reshape(groups, size, *leaf.shape[1:]), filled)
     results = jax.lax.map(function, parts)
     return jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2)[:number], results)
+
+
+def on_all_cores(
+    of_group: Callable[[np.ndarray], PyTree], each: Sequence[np.ndarray], platform: str
+) -> list[PyTree]:
+    """The results of groups of runs, on a CPU of as many at a time as there are cores.
+
+    The first group, which compiles, comes before all others. Threads begin with JAX's settings of
+    the process; where others hold, as in ``with jax.enable_x64():``, groups follow each other.
+    """
+    found, rest = [of_group(places) for places in each[:1]], each[1:]
+    cores = num_cores() if platform == "cpu" else 1
+    with ThreadPoolExecutor(cores) as pool:
+        threads = min(cores, len(rest)) > 1 and pool.submit(_settings).result() == _settings()
+        return [*found, *(pool.map if threads else map)(of_group, rest)]
+
+
+def _settings() -> tuple:
+    """JAX's settings in this thread."""
+    every = {name: getattr(jax.config, name, None) for name in jax.config.values}
+    return every, jax.sharding.get_mesh()
 
 
 def _number(tree: PyTree) -> int:

@@ -37,6 +37,7 @@ from jaxmkl.streaming._engine import (
     placed,
     plan_of,
     room_of,
+    run_rows,
     scan_rows,
     taken,
     with_late_labels,
@@ -100,7 +101,8 @@ def run_many(
 ) -> tuple[State, Records]:
     """Run a learner over a stream once for each key, in one call.
 
-    As many runs advance side by side as the device's memory, or a CPU's cache, has room for.
+    As many runs advance side by side as the device's memory, or a CPU's cache, has room for; of
+    more runs, each core of a CPU advances some.
 
     Each run has its own initialisation, ``learner.init(jax.random.fold_in(key, 0), D)``. On a CPU,
     runs advance in groups of a power of two and in segments, as in :func:`jaxmkl.run`, so another
@@ -223,7 +225,11 @@ def _run_many(
             rounds = partial(scan_rows, rows=Rows(X, y, order), plan=plan)
             return with_late_labels(learner, begin(given, key, X.shape[0]), plan.delay, rounds)
 
-        return jax.vmap(one)(keys, permutations(keys, X.shape[0]) if permute else None)
+        orders = permutations(keys, X.shape[0]) if permute else None
+        if len(keys) == 1:  # conditions stay conditions, and this is traced in half of the time
+            alone = one(*jax.tree.map(lambda leaf: leaf[0], (keys, orders)))
+            return jax.tree.map(lambda leaf: leaf[None], alone)
+        return jax.vmap(one)(keys, orders)
 
     def held(given: tuple, keys: jax.Array) -> PyTree:
         # a block uses only a part of a larger capacity, so a cache need not hold it all
@@ -400,9 +406,22 @@ def _in_groups(
 
         return in_segments(segment, learner, states(places), T, room, begun, plan.delay, axis=1)
 
+    def alone(places: np.ndarray) -> tuple[PyTree, Records]:
+        """The only run of a group, by the programs of :func:`jaxmkl.run`."""
+
+        def segment(learner: Any, state: PyTree, start: int, stop: int) -> tuple[PyTree, Records]:
+            *some, length = rows(places, start, stop)
+            X, y = jax.tree.map(lambda leaf: leaf[0], some)
+            return run_rows(learner, state, Rows(X, y, length=length), plan=plan)
+
+        state = rows_at(states(places), 0)
+        return rows_at(in_segments(segment, learner, state, T, room, begun, plan.delay), None)
+
     number, T = shape
     firsts = range(0, number, size)
-    groups = [group(np.minimum(np.arange(size) + first, number - 1)) for first in firsts]
+    of_group = alone if size == 1 and begun is not None else group
+    each = [np.minimum(np.arange(size) + first, number - 1) for first in firsts]
+    groups = _spread.on_all_cores(of_group, each, plan.platform)
     return behind(groups, [min(size, number - first) for first in firsts])
 
 
@@ -431,8 +450,8 @@ def _held(learner: Any, state: PyTree, *, block_size: int) -> tuple[PyTree, PyTr
     return state, learner.encode(state, X)
 
 
-def rows_at(tree: PyTree, places: np.ndarray) -> PyTree:
-    """The rows of all arrays at some places, taken in host memory."""
+def rows_at(tree: PyTree, places: Any) -> PyTree:
+    """The rows of all arrays at some places, taken in host memory; with None, all as one row."""
     return jax.tree.map(lambda leaf: made_on_host(lambda array: array[places], leaf), tree)
 
 

@@ -1,9 +1,11 @@
 """run_many and stream: the same runs, however spread or cut."""
 
+import contextlib
 import functools
 import importlib
 import itertools
 import logging
+import threading
 
 import jax
 import jax.numpy as jnp
@@ -68,6 +70,30 @@ def test_runs_in_turn_are_runs_side_by_side(traced, sizes, monkeypatch):
     for one, other in zip(jax.tree.leaves(together), jax.tree.leaves(outcome()), strict=True):
         np.testing.assert_allclose(plain(one), plain(other), rtol=1e-4, atol=1e-5)
     assert groups == sizes
+
+
+@pytest.mark.parametrize("x64", [False, True])
+def test_runs_that_have_the_cache_to_themselves_are_those_of_run(x64, monkeypatch):
+    """Each by a thread of its own, unless JAX's settings are those of this thread alone."""
+    module = importlib.import_module("jaxmkl.streaming.many")
+    threads, of = set(), module.run_rows
+
+    def seen(*given, **options):
+        threads.add(threading.current_thread())
+        return of(*given, **options)
+
+    monkeypatch.setattr(module, "run_rows", seen)
+    monkeypatch.setattr(module._spread, "CACHE", module._spread.Room(1, True))
+    monkeypatch.setattr(module._spread, "num_cores", lambda: 3)
+    X, y = data()
+    with jax.enable_x64(True) if x64 else contextlib.nullcontext():
+        keys = jax.random.split(jax.random.key(5), 5)
+        states, outputs = streaming.run_many(REGRESSION, keys, X, y, block_size=BLOCK)
+        for row, order in enumerate(np.asarray(streaming.permutations(keys, NUM_EXAMPLES))):
+            start = REGRESSION.init(jax.random.fold_in(keys[row], 0), NUM_INPUTS, X.dtype)
+            end, alone = streaming.run(REGRESSION, start, X[order], y[order], block_size=BLOCK)
+            assert_equal(row_of((states, outputs), row), (end, alone))
+    assert (threads == {threading.current_thread()}) == x64
 
 
 def frequencies(state):
