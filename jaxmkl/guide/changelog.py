@@ -8,7 +8,7 @@
   ``learner.importances(state)``, reports and ``jaxmkl info`` say which inputs matter.
 - Its stack knows the last labels and errors; its mixture no longer errs by far in single rounds;
   boosted trees stand beside its forest; its learned kernels have 120 features.
-- :func:`jaxmkl.recipes.published`: learners exactly as their papers run them
+- :func:`jaxmkl.recipes.published`: learners as their papers run them
   (:mod:`jaxmkl.guide.papers`).
 - Losses are values, as ``Huber(0.5)``, or your own; ``updates.Optax(optax.adam(1e-2))`` is a rule.
 - ``kernel.on(columns)``; random features of products of kernels; ``expert_mkl(banks="linear")``.
@@ -30,7 +30,7 @@
 
 - ``expert_mkl`` starts in a third of the time; other lengths and numbers of seeds compile nothing;
   :func:`jaxmkl.compile_cache` keeps programs (:mod:`jaxmkl.guide.compiling`).
-- GPUs launch half the kernels a round.
+- GPUs launch half the kernels a round; ``run_many`` uses all cores.
 
 **Warnings and refusals**
 
@@ -81,7 +81,7 @@
 - ``Mixture`` and ``Stack`` have other weights, memories and rates.
 - ``multitask(loss="hinge", components="both")`` is that of 0.2.0, and the paper's.
 - ``amkl``, ``amkl_aks``, ``scaled_targets`` always ask for the first label.
-- ``FourierFeatures`` have |z|² = 1; ``scale="sum"`` is as before. Recipes are as before.
+- ``FourierFeatures`` have |z|² = 1; ``scale="sum"`` is as before.
 - ``PoolSelector`` and ``jaxmkl select`` choose by TED, of at most 4,000 distinct rows, and take no
   column named target, y, label or class as an input; the papers' methods are there by name.
 - ``design.ted`` takes a share of the mean diagonal; ``share_of="columns"`` is as before.
