@@ -1,7 +1,8 @@
 """Settings shared by all tests: strict shapes, reproducible examples, the papers' data."""
 
+import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 # One thread: those of OpenBLAS and of XLA would wait for each other, longer than the work takes,
@@ -118,6 +119,22 @@ def programs_of_users(request: pytest.FixtureRequest) -> Iterator[None]:
         jax.config.update("jax_disable_most_optimizations", False)
     yield
     jax.config.update("jax_disable_most_optimizations", before)
+
+
+@pytest.fixture
+def compiled(caplog: pytest.LogCaptureFixture) -> Iterator[Callable]:
+    """A function that calls another one, and tells which programs that compiles, in any thread."""
+
+    def of(call: Callable, *arguments: object) -> list[str]:
+        caplog.clear()
+        jax.block_until_ready(call(*arguments))
+        told = [record.getMessage() for record in caplog.records]
+        return [text for text in told if "Finished XLA compilation" in text]
+
+    jax.config.update("jax_log_compiles", True)
+    with caplog.at_level(logging.WARNING):
+        yield of
+    jax.config.update("jax_log_compiles", False)
 
 
 @pytest.fixture

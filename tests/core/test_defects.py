@@ -1,7 +1,6 @@
 """Former defects: labels, nesting, divergence, lengths, and likely mistakes of users."""
 
 import functools
-import logging
 
 import jax
 import jax.numpy as jnp
@@ -30,35 +29,6 @@ def begin(learner):
 
 
 # --- labels mean the same everywhere -------------------------------------------------------------
-
-
-@jax.jit
-def in_all_ways(learner, state, X, y):
-    """Predictions by ``update``, by a scan of ``step``, and by a ``run`` inside jit."""
-
-    def update(state, example):
-        return learner.update(state, *example), learner.predict(state, example[0]).value
-
-    by_update = jax.lax.scan(update, state, (X, y))[1]
-    by_step = jax.lax.scan(learner.step, state, (X, y))[1]
-    by_run = jaxmkl.run(learner, state, X, y, block_size=4)[1]
-    return by_update, by_step.prediction, by_run.prediction
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["whole", "five and zero"])
-def test_labels_of_all_kinds(kind):
-    learner = small(loss="hinge")
-    X, y = data()
-    given = {"whole": (y > 0).astype(np.int64), "five and zero": np.where(y > 0, 5, 0)}[kind]
-    expected = in_all_ways(learner, begin(learner), X, y)
-    assert_equal(in_all_ways(learner, begin(learner), X, given), expected)
-    by_update, by_step, by_run = expected
-    assert_close(by_update, by_step)
-    assert_close(by_run, by_step)
-    _, eager = jaxmkl.run(learner, begin(learner), X, given, block_size=4)
-    assert_equal(eager.prediction, expected[2])
-    assert_equal(eager, jaxmkl.run(learner, begin(learner), X, y, block_size=4)[1])
 
 
 def test_ambiguous_labels_are_refused():
@@ -196,6 +166,7 @@ def test_what_is_no_number_is_told_by_name():
             learner.update(state, X[0], bad)
 
 
+@pytest.mark.slow
 def test_a_block_far_longer_than_the_stream():
     """It takes no more memory than one of the stream's length."""
     X, y = data()
@@ -216,7 +187,7 @@ def test_a_block_far_longer_than_the_stream():
 # --- few lengths are compiled --------------------------------------------------------------------
 
 
-def test_run_compiles_for_a_few_lengths(caplog):
+def test_run_compiles_for_a_few_lengths(compiled):
     """And nothing else, not even to pad and cut; the runs are those of the same rows."""
     learner = small()
     X = np.random.default_rng(0).normal(size=(112, NUM_INPUTS)).astype(np.float32)
@@ -225,15 +196,15 @@ def test_run_compiles_for_a_few_lengths(caplog):
     for kind in (np.asarray, jnp.asarray):
         _, whole = jaxmkl.run(learner, state, kind(X), kind(y))
         streams = [(kind(X[:length]), kind(y[:length])) for length in (100, 101, 112)]
-        with jax.log_compiles(), caplog.at_level(logging.WARNING):
-            runs = [jaxmkl.run(learner, state, *stream) for stream in streams]
+        runs = []
+        assert not compiled(
+            lambda to=runs, of=streams: to.extend(jaxmkl.run(learner, state, *s) for s in of)
+        )
         for (end, outputs), (x, _) in zip(runs, streams, strict=True):
             assert outputs.loss.shape == (len(x),)
             assert int(end.round) == len(x)
             own = jax.tree.map(lambda leaf, like: leaf[: len(like)], whole, outputs)
             assert_equal(outputs, own)
-    compiled = [r.getMessage() for r in caplog.records if "XLA compilation" in r.getMessage()]
-    assert compiled == []
 
 
 SWAPPED = {

@@ -10,7 +10,7 @@ from jaxmkl._renewals import renewals_of
 from jaxmkl.models import FeatureModels, LikelihoodModels, MetricModels, TreeModels
 from jaxmkl.reservoir import Renewal, Reservoir
 from tests.common.banks import MeanOfMemory
-from tests.common.marks import long
+from tests.common.marks import long, quick
 from tests.common.trees import assert_close, assert_equal, begin, plain, scan
 
 SMALL_PROGRAMS = True
@@ -25,7 +25,7 @@ def stream():
     return X, y
 
 
-@pytest.mark.parametrize("aggregate", ["all", "drawn"])
+@pytest.mark.parametrize("aggregate", quick(["drawn"], ["all", "drawn"]))
 def test_banks_are_renewed_from_the_labelled_examples_so_far(aggregate):
     """Also where a model is drawn each round, and others do not learn."""
     X, y = stream()
@@ -148,7 +148,7 @@ def test_renewals_between_segments_are_those_of_a_trace(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", long(["by itself"], ["by itself", "scaled, with lags", "late"]))
-def test_rounds_one_by_one_are_renewed_apart_too(name, caplog):
+def test_rounds_one_by_one_are_renewed_apart_too(name):
     """A ``step`` compiles its rounds without renewals, and ``update`` and ``skip`` renew, too."""
     X, y = stream()
     X, y = np.nan_to_num(X[:40]), np.where(np.isnan(y), 0, y)[:40]
@@ -167,6 +167,7 @@ def test_rounds_one_by_one_are_renewed_apart_too(name, caplog):
     assert_close(skipped, jax.jit(learner.skip)(state, X[0]), 1e-5)
 
 
+@pytest.mark.slow
 def test_a_trace_of_one_round_renews_amid_it():
     """Whatever is traced: the example alone, the state, or the learner."""
     learner = jaxmkl.MKL(MeanOfMemory())

@@ -230,10 +230,11 @@ def test_bad_arguments_are_named(query, arguments, wanted):
         query(**arguments)
 
 
-def test_a_query_that_reads_a_variance_is_refused_where_there_is_none():
-    learner = MKL(BANK, query=Uncertainty(0.1))
-    with pytest.raises(ValueError, match=r"MKL: query must be one that needs no variance.*Unc"):
-        learner.init(jax.random.key(0), 2)
+@pytest.mark.parametrize("query", [Uncertainty(0.1), Rate(0.1, by="variance")])
+def test_a_query_that_reads_a_variance_is_refused_where_there_is_none(query):
+    wanted = rf"MKL: query must be one that needs no variance.*{type(query).__name__}"
+    with pytest.raises(ValueError, match=wanted):
+        MKL(BANK, query=query).init(jax.random.key(0), 2)
 
 
 # --- in a learner --------------------------------------------------------------------------------
@@ -430,6 +431,7 @@ def test_scores_of_a_rate(x64):
     mean = np.dot(p, f)
     d = np.dot(p, (np.array(f) - mean) ** 2)
     query = Rate(0.1, epsilon=0.01)
+    assert not query.needs_variance
     said = forecast(0.2, f, p)
     of_classes = query.score(query.init(), said._replace(margin=jnp.asarray(0.2)))
     np.testing.assert_allclose(of_classes, ((d + 0.01) / (0.04 + 0.01)) ** 4, rtol=1e-12)
@@ -464,12 +466,6 @@ def test_scores_of_a_rate_by_variance(x64):
     np.testing.assert_allclose(query.score(state, said), 0.5 / 0.25, rtol=1e-6)
     of_classes = query.score(state, said._replace(margin=jnp.asarray(0.2)))
     np.testing.assert_allclose(of_classes, (0.26 / 0.05) ** 4, rtol=1e-12)
-
-
-def test_a_rate_by_variance_is_refused_where_there_is_none():
-    with pytest.raises(ValueError, match=r"MKL: query must be one that needs no variance.*Rate"):
-        MKL(BANK, query=Rate(0.1, by="variance")).init(jax.random.key(0), 2)
-    assert not Rate(0.1).needs_variance
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ import pytest
 import jaxmkl
 from jaxmkl import aggregate, features, models, pytree, updates, wrappers
 from jaxmkl.pytree import constrain, unconstrain
+from tests.common.marks import quick
 
 SMALL_PROGRAMS = True
 KERNELS = jaxmkl.Gaussian([0.5, 2.0])
@@ -198,10 +199,7 @@ def nonfinite_after(learner, driver):
 ROUNDS = {"run": 7, "late run": 7, "scan": 7, "update": 2}
 
 
-DRIVERS = [pytest.param(p, marks=pytest.mark.slow if "late" in p else []) for p in ROUNDS]
-
-
-@pytest.mark.parametrize("driver", DRIVERS)
+@pytest.mark.parametrize("driver", quick(["run", "update"], ROUNDS))
 def test_numbers_out_of_range_are_counted_in_a_trace(driver):
     """In the lanes that have them, and in no others."""
     learner = SMALL["raker"]()

@@ -94,21 +94,12 @@ def test_collection_is_the_papers():
             assert bins == min(math.comb(num_kernels, size), 2 * num_kernels)
 
 
+@pytest.mark.parametrize("subsets_of", [subsets, literal_subsets], ids=["short cut", "literal"])
 @pytest.mark.parametrize(("num_kernels", "size"), CASES)
-def test_literal_construction_has_the_exact_law(num_kernels, size):
-    drawn = literal_subsets(num_kernels, size)
-    check_law(drawn, num_kernels, size)
-
-
-@pytest.mark.parametrize(("num_kernels", "size"), CASES)
-def test_short_cut_has_the_exact_law(num_kernels, size):
-    drawn = subsets(num_kernels, size)
+def test_subsets_have_the_exact_law(subsets_of, num_kernels, size):
+    drawn = subsets_of(num_kernels, size)
     assert drawn.shape == (DRAWS, num_kernels)
     assert drawn.dtype == bool
-    check_law(drawn, num_kernels, size)
-
-
-def check_law(drawn, num_kernels, size):
     assert balls_and_bins.subset_size(weights_with(num_kernels, size), THRESHOLD) == size
     both, sizes = law(num_kernels, size)
     assert drawn.any(axis=1).all(), "no subset is empty"
