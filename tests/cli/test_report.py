@@ -56,6 +56,7 @@ def test_the_figures_are_those_of_the_results():
     ):
         assert said in text
     assert "Interrupted" not in text
+    assert "What next" not in text
     # the drawings name all that is drawn
     drawn = [text for path, _, text in found.elements if path[-1] == "text"]
     assert {"raker", "spa", "mean so far", "last label", "rows", "0.1: 0.250"} <= set(drawn)
