@@ -22,6 +22,7 @@ from numpy.testing import assert_array_equal
 from jaxmkl.cli import main
 from jaxmkl.tables import Chunk, Columns, open_table, read
 from jaxmkl.tables._decide import kind_of
+from tests.common.marks import long
 
 refused = functools.partial(pytest.raises, ValueError)
 
@@ -372,7 +373,8 @@ def test_many_columns_at_once_are_what_each_is(columns):
         assert_array_equal(X[known], wanted[known])
 
 
-@pytest.mark.parametrize("odd", [pytest.param(0, marks=pytest.mark.endless), 200])
+@pytest.mark.slow
+@pytest.mark.parametrize("odd", long([200], [0, 200]))
 def test_wide_tables_take_time_by_their_columns(odd, write):
     """Twenty thousand columns, of which some are no plain numbers."""
     D = 20_000

@@ -16,6 +16,7 @@ from numpy.testing import assert_array_equal
 from jaxmkl._tails import heavy_entries, heavy_tailed
 from jaxmkl.cli import main
 from jaxmkl.tables import Columns, open_table, read
+from tests.common.marks import long, quick
 
 SMALL_PROGRAMS = True
 T = 400
@@ -186,7 +187,7 @@ def test_a_run_says_so_everywhere(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    "kind", ["learned", "short", pytest.param("classes", marks=pytest.mark.endless)]
+    "kind", [*quick(["learned"], ["learned", "short"]), *long([], ["classes"])]
 )
 def test_whether_learners_are_worse_than_the_mean(kind, tmp_path, capsys):
     draws = np.random.default_rng(5)
