@@ -145,24 +145,6 @@ def x64() -> Iterator[None]:
 
 
 @pytest.fixture
-def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Small stand-ins for some of the papers' files."""
-    monkeypatch.delenv("JAXMKL_DATA", raising=False)
-    folder = tmp_path / "data"
-    folder.mkdir()
-    draws = np.random.default_rng(0)
-    X = draws.uniform(size=(300, 3)).astype(np.float32)
-    y = 0.5 * X[:, 0] * X[:, 1]
-    for name in ("air", "tom"):
-        np.savez(folder / f"{name}.npz", X=X, y=y)
-    np.savez(folder / "naval.npz", X=1000 * X, y=y)
-    labels = np.where(X[:, 0] > 0.4, 1, -1).astype(np.int8)
-    for name in ("german", "magic04", "a9a", "susy"):
-        np.savez(folder / f"{name}.npz", X=X, y=labels)
-    return folder
-
-
-@pytest.fixture
 def short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """The command reads chunks of 64 rows."""
     monkeypatch.setattr("jaxmkl.tables.source.ROWS", 64)

@@ -1,13 +1,17 @@
 """Helpers of all tests of experiments: JSON rows and pictures."""
 
 import json
+import sys
+import types
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+
+import pytest
 
 from experiments.__main__ import main
 
 ROW = {"paper", "dataset", "algorithm", "metric", "mean", "std", "seeds", "printed"}
 ROW |= {"parameters", "seconds_per_run"}
-SMALL = ("--set", "num_features=4")
 
 
 def refuse_constant(name: str) -> None:
@@ -33,16 +37,39 @@ def rows_of(path: Path) -> list[dict]:
     return content["rows"]
 
 
-def rows_of_run(folder: Path, *arguments: str) -> list[dict]:
-    """The rows that a command of the experiments writes to a file in the folder."""
-    out = folder / "rows.json"
-    assert main([*arguments, "--json", str(out)]) == 0
+def rows_of_run(
+    folder: Path,
+    command: str,
+    datasets: str | None = None,
+    algorithms: str | None = None,
+    plots: bool = False,
+    seeds: int | None = None,
+    **settings: object,
+) -> list[dict]:
+    """The rows that a command of the experiments writes; pictures are in the folder's plots."""
+    words, out = command.split(), folder / "rows.json"
+    options = {"datasets": datasets, "algorithms": algorithms, "seeds": seeds, "json": out}
+    options |= {"plots": folder / "plots"} if plots else {}
+    for name, given in options.items():
+        words += [] if given is None else [f"--{name}", str(given)]
+    for name, given in settings.items():
+        words += ["--set", f"{name}={given!r}"]
+    assert main(words) == 0
     return rows_of(out)
 
 
 def value(rows: list[dict], algorithm: str, metric: str) -> float:
     (row,) = (r for r in rows if (r["algorithm"], r["metric"]) == (algorithm, metric))
     return row["mean"]
+
+
+def stand_in(patch: pytest.MonkeyPatch, name: str, **contents: object) -> types.ModuleType:
+    """An importable module of this name and with these contents, in the place of a package."""
+    made = types.ModuleType(name)
+    made.__spec__ = ModuleSpec(name, None)
+    vars(made).update(contents)
+    patch.setitem(sys.modules, name, made)
+    return made
 
 
 def pictures(folder: Path) -> set[str]:

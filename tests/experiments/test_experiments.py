@@ -12,7 +12,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from experiment_rows import SMALL, pictures, rows_of, rows_of_run, value
+from experiment_rows import pictures, rows_of, value
 
 import jaxmkl
 from experiments import evaluate, generate, inside, names, tour
@@ -69,7 +69,8 @@ def test_programs_that_are_let_go_take_no_memory(monkeypatch):
 def test_the_main_job_plays_real_data_and_shows_table_json_and_plots(tmp_path, capsys):
     out, plots = tmp_path / "deep" / "tour.json", tmp_path / "plots"
     arguments = ["--datasets", "diabetes", "--algorithms", "raker,amkl", "--seeds", "3"]
-    assert main([*arguments, *SMALL, "--json", str(out), "--plots", str(plots)]) == 0
+    arguments += ["--set", "num_features=4"]
+    assert main([*arguments, "--json", str(out), "--plots", str(plots)]) == 0
 
     rows = rows_of(out)
     assert {(r["algorithm"], r["metric"]) for r in rows} == {
@@ -89,16 +90,6 @@ def test_the_main_job_plays_real_data_and_shows_table_json_and_plots(tmp_path, c
     assert "seconds a run" in shown
     assert "printed" not in shown
     assert "[tour 2/2" in shown
-
-
-@pytest.mark.endless
-def test_the_main_job_plays_the_drift(tmp_path, monkeypatch):
-    monkeypatch.setattr(tour, "DRIFT_LENGTH", 1500)
-    out = tmp_path / "tour.json"
-    arguments = ["tour", "--datasets", "drift", "--algorithms", "raker", "--seeds", "2"]
-    assert main([*arguments, "--json", str(out), "--plots", str(tmp_path / "plots")]) == 0
-    assert 0.01 < value(rows_of(out), "raker", "mse") < 0.6
-    assert pictures(tmp_path / "plots") == {"tour_drift.png"}
 
 
 def test_everything_the_main_job_offers_is_there():
@@ -147,10 +138,7 @@ def test_everything_the_main_job_offers_is_there():
         (["oks", "--set", "num_sampled=0"], "oks_sil: HypothesisSketch: num_sampled"),
         (["bench", "--long", "--memory"], "not allowed with argument --long"),
         (["bench", "--rounds", "5"], "--rounds is of --endless, --peers"),
-        (
-            ["bench", "--fleet", "--algorithms", "raker"],
-            "is of --endless, --compile, --peers",
-        ),
+        (["bench", "--fleet", "--algorithms", "raker"], "is of --endless, --compile, --peers"),
         (["bench", "--compile", "--algorithms", "nobody"], "unknown learner 'nobody'"),
         (["bench", "--endless", "--algorithms", "nobody"], "unknown learner 'nobody'"),
         (["bench", "--datasets", "tom"], "--datasets is of --peers"),
@@ -161,7 +149,6 @@ def test_everything_the_main_job_offers_is_there():
 def test_a_request_that_cannot_be_met_is_one_line_and_status_2(
     arguments, said, tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.delenv("JAXMKL_DATA", raising=False)
     monkeypatch.chdir(tmp_path)
     assert main(arguments) == 2
     error = capsys.readouterr().err
@@ -234,7 +221,7 @@ endless = partial(pytest.param, marks=pytest.mark.endless)
     ],
 )
 def test_a_learner_of_ones_own_joins_a_papers_table(
-    command, dataset, recipe, metric, data_folder, tmp_path, monkeypatch
+    command, dataset, recipe, metric, data_folder, play, monkeypatch
 ):
     monkeypatch.setitem(jaxmkl.LEARNERS, "own", recipe)
     if command == "multitask":
@@ -245,8 +232,7 @@ def test_a_learner_of_ones_own_joins_a_papers_table(
             return dataclasses.replace(stream, X=stream.X[::40], y=stream.y[::40])
 
         monkeypatch.setattr(multitask, "stream_of", few)
-    arguments = [command, "--datasets", dataset, "--data", str(data_folder), "--seeds", "2"]
-    rows = rows_of_run(tmp_path, *arguments, "--algorithms", "own")
+    rows = play(command, dataset, "own", seeds=2)
     (found,) = [r for r in rows if (r["algorithm"], r["metric"]) == ("own", metric)]
     assert found["dataset"] == dataset
     assert 0 < found["mean"] < 1
@@ -271,10 +257,9 @@ def test_a_learner_as_published_is_that_of_the_recipes_with_every_source():
 
 
 @pytest.mark.slow
-def test_a_row_as_published_stands_beside_ours_and_the_printed_one(data_folder, tmp_path):
-    arguments = ["amkl", "--datasets", "tom", "--data", str(data_folder), "--seeds", "2"]
+def test_a_row_as_published_stands_beside_ours_and_the_printed_one(data_folder, play):
     both = "raker (as published),raker"
-    rows = rows_of_run(tmp_path, *arguments, "--algorithms", both, *SMALL)
+    rows = play("amkl", "tom", both, seeds=2, num_features=4)
     errors = {r["algorithm"]: r for r in rows if r["metric"] == "mse"}
     assert {r["printed"] for r in errors.values()} == {0.00387}
     published, ours = (errors[name]["parameters"] for name in both.split(","))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.special
 import sklearn.metrics
-from experiment_rows import SMALL, pictures, rows_of, rows_of_run, value
+from experiment_rows import pictures, value
 from sklearn.datasets import make_friedman1
 
 import jaxmkl
@@ -30,11 +30,10 @@ SMALL_PROGRAMS = True
 
 
 @pytest.mark.slow
-def test_tables_stand_beside_the_printed_figures(data_folder, tmp_path, capsys):
-    arguments = ["amkl", "--data", str(data_folder), "--datasets", "naval", "--seeds", "2"]
-    arguments += ["--algorithms", "raker,amkl_aks (tuned)", "--parts", "curves,tables"]
-    plots = tmp_path / "plots"
-    rows = rows_of_run(tmp_path, *arguments, "--plots", str(plots))
+def test_tables_stand_beside_the_printed_figures(data_folder, play, tmp_path, capsys):
+    rows = play(
+        "amkl --parts curves,tables", "naval", "raker,amkl_aks (tuned)", seeds=2, plots=True
+    )
     assert {(r["algorithm"], r["metric"]): r["printed"] for r in rows} == {
         ("raker", "mse"): 0.00025,
         ("raker", "label_rate"): 1.0,
@@ -43,7 +42,7 @@ def test_tables_stand_beside_the_printed_figures(data_folder, tmp_path, capsys):
     }
     assert all(r["paper"] == "amkl" for r in rows)
     assert value(rows, "raker", "mse") < 0.02  # the variance of y
-    assert pictures(plots) == {"amkl_curves_naval.png"}
+    assert pictures(tmp_path / "plots") == {"amkl_curves_naval.png"}
     shown = capsys.readouterr().out
     assert "mse (x 1e-3)" in shown
     assert f"{1e3 * value(rows, 'raker', 'mse'):.3f}" in shown
@@ -57,12 +56,10 @@ def raker(name, factory, *given, banks=None, **named):
 
 
 @pytest.mark.endless
-def test_some_of_the_labels(data_folder, tmp_path, monkeypatch):
+def test_some_of_the_labels(data_folder, play, monkeypatch):
     monkeypatch.setattr(amkl_labels, "LABEL_RATES", (0.2,))
     monkeypatch.setattr(amkl_runs, "candidate", raker)
-    arguments = ["amkl", "--data", str(data_folder), "--datasets", "german", "--seeds", "2"]
-    arguments += ["--parts", "labels", "--algorithms", "expert_mkl"]
-    rows = rows_of_run(tmp_path, *arguments, *SMALL)
+    rows = play("amkl --parts labels", "german", "expert_mkl", seeds=2, num_features=4)
     assert value(rows, "expert_mkl", "label_rate") == 1
     assert abs(value(rows, "expert_mkl (every 5th)", "label_rate") - 0.2) < 0.005
     # of 300 examples: a classifier has its head start
@@ -95,11 +92,16 @@ def test_parts_whose_learners_have_other_banks_share_no_runs(monkeypatch):
 
 
 @pytest.mark.endless
-def test_classification(data_folder, tmp_path, capsys):
+def test_classification(data_folder, play, capsys):
     ranks = "expert_mkl (online ranks)"
-    arguments = ["amkl", "--data", str(data_folder), "--datasets", "german", "--seeds", "2"]
-    arguments += ["--parts", "classification", "--algorithms", "expert_mkl"]
-    rows = rows_of_run(tmp_path, *arguments, *SMALL, "--set", "banks='fixed'")
+    rows = play(
+        "amkl --parts classification",
+        "german",
+        "expert_mkl",
+        seeds=2,
+        banks="fixed",
+        num_features=4,
+    )
     assert {r["algorithm"] for r in rows} == {"expert_mkl", ranks}
     for name in ("expert_mkl", ranks):
         assert value(rows, name, "mistake_rate") < 0.3
@@ -111,40 +113,38 @@ def test_classification(data_folder, tmp_path, capsys):
 
 
 @pytest.mark.endless
-def test_what_stands_on_the_models(data_folder, tmp_path, monkeypatch):
+def test_what_stands_on_the_models(data_folder, play, monkeypatch):
     variants = "expert_mkl (Hedge)", "expert_mkl"
     monkeypatch.setattr(amkl_mixture, "VARIANTS", variants)
-    arguments = ["amkl", "--data", str(data_folder), "--datasets", "german", "--seeds", "2"]
-    arguments += ["--parts", "mixture", "--algorithms", "expert_mkl"]
-    rows = rows_of_run(tmp_path, *arguments, *SMALL, "--set", "banks='fixed'")
+    rows = play(
+        "amkl --parts mixture", "german", "expert_mkl", seeds=2, banks="fixed", num_features=4
+    )
     assert {r["algorithm"] for r in rows} == {*variants, *MODELS}
     assert value(rows, "expert_mkl", "mistake_rate") < 0.3
 
 
 @pytest.mark.endless
-def test_banks_of_learned_kernels_stand_beside_refitted_models(tmp_path, monkeypatch):
+def test_banks_of_learned_kernels_stand_beside_refitted_models(play, monkeypatch):
     X, y = make_friedman1(800, 8, noise=0.1, random_state=0)
     monkeypatch.setitem(amkl_learned.GENERATED, "friedman1", lambda: (X, y))
     monkeypatch.setattr(amkl_learned, "FIRST", 300)
     name = "expert_mkl (diagonal)"
     monkeypatch.setattr(amkl_learned, "BANKS", {name: amkl_learned.BANKS[name]})
-    arguments = ["amkl", "--parts", "learned", "--datasets", "friedman1", "--seeds", "1"]
-    rows = rows_of_run(tmp_path, *arguments, "--set", "num_features=20")
+    rows = play("amkl --parts learned", "friedman1", seeds=1, num_features=20)
     assert {row["algorithm"] for row in rows} == {name, *amkl_learned.BATCH}
     of_mean = float(np.mean((y[300:] - y[:300].mean()) ** 2) / y[300:].var())
     assert max(value(rows, one, "nmse") for one in (name, *amkl_learned.BATCH)) < of_mean
 
 
 @pytest.mark.endless
-def test_distributions_stand_beside_a_value_alone(tmp_path, monkeypatch):
+def test_distributions_stand_beside_a_value_alone(play, monkeypatch):
     """On noise that grows with an input, the distribution scores better and is narrower."""
     draws = np.random.default_rng(0)
     X = draws.normal(size=(1500, 3))
     y = X[:, 1] + 0.1 * np.exp(1.5 * X[:, 0]) * draws.normal(size=1500)
     monkeypatch.setitem(amkl_learned.GENERATED, "friedman1", lambda: (X, y))
     monkeypatch.setattr(amkl_densities, "FIRST", 500)
-    arguments = ["amkl", "--parts", "densities", "--datasets", "friedman1", "--seeds", "1"]
-    rows = rows_of_run(tmp_path, *arguments, "--set", "num_features=20", "--set", "banks='fixed'")
+    rows = play("amkl --parts densities", "friedman1", seeds=1, num_features=20, banks="fixed")
     ours, alone = "expert_mkl", "expert_mkl (no distribution)"
     score = value(rows, ours, "log_score")
     assert score > value(rows, alone, "log_score") + 0.1
@@ -167,11 +167,10 @@ def test_log_odds_are_scored_as_scikit_learn_scores_probabilities():
 
 
 @pytest.mark.endless
-def test_probabilities_stand_beside_those_of_boosting(data_folder, tmp_path, monkeypatch):
+def test_probabilities_stand_beside_those_of_boosting(data_folder, play, monkeypatch):
     monkeypatch.setattr(amkl_probabilities, "candidate", raker)
     monkeypatch.setattr(amkl_probabilities, "EVERY", 100)
-    arguments = ["amkl", "--data", str(data_folder), "--datasets", "german", "--seeds", "2"]
-    rows = rows_of_run(tmp_path, *arguments, "--parts", "probabilities", *SMALL)
+    rows = play("amkl --parts probabilities", "german", seeds=2, num_features=4)
     ours = amkl_probabilities.NAME, amkl_probabilities.PASSED
     assert {row["algorithm"] for row in rows} == {*ours, *amkl_probabilities.BOOSTING}
     labels = np.load(data_folder / "german.npz")["y"]
@@ -184,32 +183,30 @@ def test_probabilities_stand_beside_those_of_boosting(data_folder, tmp_path, mon
 
 
 @pytest.mark.endless
-def test_the_sweep_of_figure_2(data_folder, tmp_path, monkeypatch):
+def test_the_sweep_of_figure_2(data_folder, play, tmp_path, monkeypatch):
     monkeypatch.setattr(amkl, "TOLERANCES", (0.0, 1e9))
     monkeypatch.setattr(amkl, "LONGEST_PAUSES", (1, 4))
-    plots = tmp_path / "plots"
-    arguments = ["amkl", "--data", str(data_folder), "--datasets", "tom", "--seeds", "2"]
-    arguments += ["--algorithms", "amkl", "--parts", "tradeoff"]
-    rows = rows_of_run(tmp_path, *arguments, *SMALL, "--plots", str(plots))
+    rows = play("amkl --parts tradeoff", "tom", "amkl", seeds=2, num_features=4, plots=True)
     # a tolerance beyond all skips as often as it may; with none every label is asked for
     assert value(rows, "amkl (η_c = 1e+09, M = 1)", "label_rate") == 0.5
     assert value(rows, "amkl (η_c = 1e+09, M = 4)", "label_rate") == pytest.approx(0.2)
     assert value(rows, "amkl (η_c = 0, M = 1)", "label_rate") == 1
     assert len(rows) == 8
-    assert pictures(plots) == {"amkl_tradeoff.png"}
+    assert pictures(tmp_path / "plots") == {"amkl_tradeoff.png"}
 
 
 @pytest.mark.endless
-def test_regret_of_a_stationary_stream(tmp_path, monkeypatch, capsys):
-    monkeypatch.delenv("JAXMKL_DATA", raising=False)
+def test_regret_of_a_stationary_stream(play, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(amkl, "LENGTHS", (100, 200))
     monkeypatch.setattr(amkl, "ABSOLUTE_LENGTHS", (100, 200))
-    plots = tmp_path / "plots"
-    arguments = ["amkl", "--parts", "regret", "--seeds", "2"]
-    arguments += ["--datasets", "stationary"]
-    arguments += ["--algorithms", "raker", "--plots", str(plots)]
-    rows = rows_of_run(
-        tmp_path, *arguments, "--set", "step_size=0.005", "--set", "num_features=20"
+    rows = play(
+        "amkl --parts regret",
+        "stationary",
+        "raker",
+        seeds=2,
+        step_size=0.005,
+        num_features=20,
+        plots=True,
     )
     regrets = {r["dataset"]: r["mean"] for r in rows if r["metric"] == "regret"}
     errors = {r["dataset"]: r["mean"] for r in rows if r["metric"] == "mse"}
@@ -218,24 +215,23 @@ def test_regret_of_a_stationary_stream(tmp_path, monkeypatch, capsys):
         assert 0 < regrets[name] < length * errors[name]  # the best function is not perfect
     (exponent,) = (r["mean"] for r in rows if r["metric"] == "regret_exponent")
     assert 0 < exponent < 1
-    assert pictures(plots) == {"amkl_regret.png"}
+    assert pictures(tmp_path / "plots") == {"amkl_regret.png"}
     assert "regret exponent" in capsys.readouterr().out
 
 
 @pytest.mark.endless
-def test_regret_by_the_absolute_loss_has_its_own_condition(tmp_path, monkeypatch):
+def test_regret_by_the_absolute_loss_has_its_own_condition(play, monkeypatch):
     """Theorems 2 and 3 assume the triangle inequality; learner and query are by that loss."""
     monkeypatch.setattr(amkl, "ABSOLUTE_LENGTHS", (64, 128))
-    built, play = [], amkl.evaluate
+    built, evaluated = [], amkl.evaluate
 
     def kept(learner, *arguments, **named):
         built.append(learner)
-        return play(learner, *arguments, **named)
+        return evaluated(learner, *arguments, **named)
 
     monkeypatch.setattr(amkl, "evaluate", kept)
-    arguments = ["amkl", "--parts", "regret", "--datasets", "stationary_absolute", "--seeds", "2"]
-    arguments += ["--algorithms", "amkl,raker", "--set", "num_features=10"]
-    rows = rows_of_run(tmp_path, *arguments)
+    both = "amkl,raker"
+    rows = play("amkl --parts regret", "stationary_absolute", both, seeds=2, num_features=10)
     regrets = {(r["dataset"], r["algorithm"]) for r in rows if r["metric"] == "regret"}
     assert regrets == {
         (f"stationary_absolute, T = {length}", name)
@@ -255,12 +251,8 @@ def test_an_exponent_is_not_fitted_through_a_negative_regret():
 
 
 @pytest.mark.endless
-def test_support_vectors_of_table_2(data_folder, tmp_path, capsys):
-    out = tmp_path / "amkl.json"
-    arguments = ["amkl", "--data", str(data_folder), "--datasets", "tom", "--parts", "support"]
-    arguments += ["--algorithms", "linear,omkl_b"]
-    assert main([*arguments, "--json", str(out)]) == 0
-    rows = rows_of(out)
+def test_support_vectors_of_table_2(data_folder, play, capsys):
+    rows = play("amkl --parts support", "tom", "linear,omkl_b")
     assert {r["seeds"] for r in rows} == {1}
     assert {r["algorithm"]: r["printed"] for r in rows if r["metric"] == "mse"} == {
         "linear": 0.01952,
@@ -273,8 +265,8 @@ def test_support_vectors_of_table_2(data_folder, tmp_path, capsys):
     steps = {r["algorithm"]: r["parameters"]["step_size"] for r in rows}
     assert any(steps["linear"] == pytest.approx(s / norm, rel=1e-6) for s in amkl.STEP_SIZES)
     assert "label rate" not in capsys.readouterr().out
-    assert main([*arguments[:-1], "linear", "--set", "step_size=0.125", "--json", str(out)]) == 0
-    assert rows_of(out)[0]["parameters"]["step_size"] == 0.125
+    rows = play("amkl --parts support", "tom", "linear", step_size=0.125)
+    assert rows[0]["parameters"]["step_size"] == 0.125
 
 
 @pytest.mark.endless
@@ -307,9 +299,7 @@ def test_a_missing_file_of_the_paper_is_named(data_folder, capsys):
 
 @pytest.mark.data
 @pytest.mark.endless
-def test_raker_on_real_data_errs_less_than_printed(data_dir, tmp_path):
-    out = tmp_path / "amkl.json"
-    arguments = ["amkl", "--data", str(data_dir), "--datasets", "air", "--algorithms", "raker"]
-    assert main([*arguments, "--seeds", "2", "--parts", "tables", "--json", str(out)]) == 0
-    (row,) = (r for r in rows_of(out) if r["metric"] == "mse")
+def test_raker_on_real_data_errs_less_than_printed(data_dir, play):
+    rows = play("amkl --parts tables", "air", "raker", seeds=2)
+    (row,) = (r for r in rows if r["metric"] == "mse")
     assert row["mean"] < row["printed"] == 0.00213

@@ -6,7 +6,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from experiment_rows import rows_of_run, value
+from experiment_rows import value
 
 import jaxmkl
 from experiments import report
@@ -29,8 +29,7 @@ SMALL_PROGRAMS = True
 
 
 @pytest.mark.endless
-def test_the_benchmark(tmp_path, monkeypatch, capsys):
-    monkeypatch.delenv("JAXMKL_DATA", raising=False)
+def test_the_benchmark(play, monkeypatch, capsys):
     monkeypatch.setattr(features, "LENGTH", 300)
     monkeypatch.setattr(features, "REPEATS", 2)
     monkeypatch.setattr(features, "SEEDS_AT_ONCE", 3)
@@ -45,7 +44,7 @@ def test_the_benchmark(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(supports, "LANDMINE", (150, 4, 5))
     monkeypatch.setattr(supports, "TASK_ORDERS", 2)
     monkeypatch.setattr(supports, "TASK_RUNS", {"multitask": 0.1})
-    rows = rows_of_run(tmp_path, "bench")
+    rows = play("bench")
     assert all(r["mean"] > 0 for r in rows)
     for name in ("raker, 3 seeds", "encoding", "expert_mkl, fixed, ten classes", "scikit-learn"):
         assert value(rows, name, "microseconds_per_example") > 0
@@ -87,8 +86,7 @@ def test_the_long_stream_is_never_in_memory(capsys):
 
 
 @pytest.mark.endless
-def test_memory_is_measured_in_a_process_of_its_own(monkeypatch, capsys):
-    monkeypatch.delenv("JAXMKL_DATA", raising=False)
+def test_memory_is_measured_in_a_process_of_its_own(capsys):
     shown = report.Report("python -m experiments bench --memory")
     case = supports.Case("magic04", "rbp", 2, {"budget": 5}, length=300)
     assert np.ones(2**26).all()  # takes 512 MiB that are not the measured process's
@@ -128,12 +126,12 @@ def test_things_are_compiled_called_and_timed_in_turn(capsys):
 
 
 @pytest.mark.endless
-def test_seeds_at_once_are_timed_on_the_device_there_is(monkeypatch, tmp_path, capsys):
+def test_seeds_at_once_are_timed_on_the_device_there_is(play, monkeypatch, capsys):
     learners = {"raker": jaxmkl.raker(jaxmkl.Gaussian([1.0]), num_features=4)}
     monkeypatch.setattr(device, "learners", lambda: learners)
     monkeypatch.setattr(device, "SEEDS", (1, 3))
     monkeypatch.setattr(device, "EXAMPLES", {"raker": 40})
-    rows = rows_of_run(tmp_path, "bench", "--device")
+    rows = play("bench --device")
     names = ["raker", "raker, 3 seeds"]
     assert list(dict.fromkeys(r["algorithm"] for r in rows)) == names
     for name in names:
@@ -147,10 +145,10 @@ def test_seeds_at_once_are_timed_on_the_device_there_is(monkeypatch, tmp_path, c
 
 
 @pytest.mark.endless
-def test_a_fleet_is_timed_beside_one_run(monkeypatch, tmp_path):
+def test_a_fleet_is_timed_beside_one_run(play, monkeypatch):
     for name, small in {"STREAMS": 6, "EXAMPLES": 20, "REPEATS": 2, "NUM_FEATURES": 4}.items():
         monkeypatch.setattr(fleet, name, small)
-    rows = rows_of_run(tmp_path, "bench", "--fleet")
+    rows = play("bench --fleet")
     for name in ("raker, a fleet", "raker, a fleet, ragged"):
         assert value(rows, name, "times_one_run") > 0
     examples = {r["algorithm"]: r["parameters"]["examples"] for r in rows}
@@ -159,11 +157,11 @@ def test_a_fleet_is_timed_beside_one_run(monkeypatch, tmp_path):
 
 
 @pytest.mark.endless
-def test_wide_tables_are_read_in_turn_with_another_version(monkeypatch, tmp_path, capsys):
+def test_wide_tables_are_read_in_turn_with_another_version(play, monkeypatch, tmp_path, capsys):
     for name, small in {"SIZES": {20: 30, 40: 30}, "MOST_BESIDE": 20, "REPEATS": 1}.items():
         monkeypatch.setattr(tables, name, small)
     other = str(Path(jaxmkl.__file__).parents[1])
-    rows = rows_of_run(tmp_path, "bench", "--tables", "--beside", other)
+    rows = play(f"bench --tables --beside {other}")
     of = {(r["dataset"], r["algorithm"], r["metric"]) for r in rows}
     assert ("20 columns", "beside", "times_here") in of
     assert ("40 columns", "here", "decide_seconds") in of
@@ -176,8 +174,7 @@ def test_wide_tables_are_read_in_turn_with_another_version(monkeypatch, tmp_path
 
 
 @pytest.mark.endless
-def test_certainty_is_timed_beside_values_alone(monkeypatch, tmp_path):
-    monkeypatch.delenv("JAXMKL_DATA", raising=False)
+def test_certainty_is_timed_beside_values_alone(play, monkeypatch):
     for name, small in {"EXAMPLES": 64, "REPEATS": 2}.items():
         monkeypatch.setattr(certainty, name, small)
     whole = jaxmkl.expert_mkl
@@ -186,7 +183,7 @@ def test_certainty_is_timed_beside_values_alone(monkeypatch, tmp_path):
         return whole(banks=banks, num_features=4, **options)
 
     monkeypatch.setattr(jaxmkl, "expert_mkl", small)
-    rows = rows_of_run(tmp_path, "bench", "--certainty")
+    rows = play("bench --certainty")
     beside = {r["algorithm"] for r in rows if r["metric"] == "times_value"}
     several = {f"expert_mkl, fixed, {what}" for what in ("variance", "density")}
     assert several < beside
@@ -254,6 +251,7 @@ def test_examples_of_the_device_are_those_of_a_learners_task():
 
 
 def test_data_of_the_benchmarks_are_made_where_there_are_none(monkeypatch, data_folder):
+    monkeypatch.delenv("JAXMKL_DATA")
     nothing, there = Options(command="bench"), Options(command="bench", data=data_folder)
     monkeypatch.setattr(supports, "SHAPES", {"a9a": (600, 9), "magic04": (40, 3)})
     case = supports.Case("a9a", "spa", 2, length=500)
@@ -272,12 +270,10 @@ def test_data_of_the_benchmarks_are_made_where_there_are_none(monkeypatch, data_
 
 
 @pytest.mark.endless
-def test_endless_streams_in_both_precisions(tmp_path, monkeypatch, capsys):
+def test_endless_streams_in_both_precisions(play, monkeypatch, capsys):
     monkeypatch.setattr(endless, "REPEATS", 2)
     names = ["raker"]
-    rows = rows_of_run(
-        tmp_path, "bench", "--endless", "--rounds", "2000", "--algorithms", ",".join(names)
-    )
+    rows = play("bench --endless --rounds 2000", algorithms=",".join(names))
     assert {row["parameters"]["examples"] for row in rows} == {2000}
     for name in names:
         single, double = f"{name}, float32", f"{name}, float64"
@@ -305,11 +301,11 @@ def test_every_recipe_can_be_compiled():
 
 
 @pytest.mark.slow
-def test_what_compiling_takes_is_told(monkeypatch, tmp_path, capsys):
+def test_what_compiling_takes_is_told(play, monkeypatch, capsys):
     """Compile the recipes that are asked for, here in this process."""
     enabled = jax.config.jax_enable_compilation_cache
     monkeypatch.setattr(compiling, "in_own_process", lambda of, *given: of(*given, 64))
-    rows = rows_of_run(tmp_path, "bench", "--compile", "--algorithms", "perceptron")
+    rows = play("bench --compile", algorithms="perceptron")
     jax.config.update("jax_enable_compilation_cache", enabled)
     stages = {"init_seconds", "trace_seconds", "lowering_seconds", "compile_seconds"}
     assert {row["metric"] for row in rows} == stages | {"kernels"}

@@ -6,11 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from experiment_rows import pictures, rows_of, rows_of_run, value
+from experiment_rows import pictures, value
 
 import jaxmkl
 from experiments import evaluate, inside, report
-from experiments.__main__ import main
 from experiments.options import Options
 from experiments.papers import bomkl
 from experiments.papers.paper import Job
@@ -21,10 +20,8 @@ SMALL_PROGRAMS = True
 
 
 @pytest.mark.endless
-def test_tables_of_budgets(data_folder, tmp_path, capsys):
-    arguments = ["bomkl", "--data", str(data_folder), "--datasets", "magic04", "--seeds", "2"]
-    arguments += ["--algorithms", "bpas,spa", "--set", "budget=3"]
-    rows = rows_of_run(tmp_path, *arguments)
+def test_tables_of_budgets(data_folder, play, capsys):
+    rows = play("bomkl", "magic04", "bpas,spa", seeds=2, budget=3)
     assert {r["algorithm"]: r["printed"] for r in rows if r["metric"] == "mistake_rate"} == {
         "bpas": 0.2273,
         "spa": 0.1981,
@@ -38,9 +35,8 @@ def test_tables_of_budgets(data_folder, tmp_path, capsys):
 
 
 @pytest.mark.endless
-def test_the_best_perceptron_of_the_first_order_is_taken(data_folder, tmp_path):
-    arguments = ["bomkl", "--data", str(data_folder), "--datasets", "german", "--seeds", "1"]
-    rows = rows_of_run(tmp_path, *arguments, "--algorithms", "perceptron*")
+def test_the_best_perceptron_of_the_first_order_is_taken(data_folder, play):
+    rows = play("bomkl", "german", "perceptron*", seeds=1)
     # every mistake of a perceptron is a support vector, and no other example is
     (best,) = (r for r in rows if r["metric"] == "support")
     assert best["mean"] == pytest.approx(300 * value(rows, "perceptron*", "mistake_rate"))
@@ -98,14 +94,11 @@ def test_polynomials_of_the_printed_slip_never_learn():
 
 
 @pytest.mark.endless
-def test_alpha_and_beta(data_folder, tmp_path, monkeypatch):
+def test_alpha_and_beta(data_folder, play, tmp_path, monkeypatch):
     monkeypatch.setattr(bomkl, "ALPHAS", (0.25, 1.0))
     monkeypatch.setattr(bomkl, "BETAS", (3.0, 10.0))
     monkeypatch.setattr(bomkl, "SAMPLE", 200)
-    plots = tmp_path / "plots"
-    arguments = ["bomkl", "--data", str(data_folder), "--datasets", "a9a", "--seeds", "2"]
-    arguments += ["--algorithms", "spa,bogd", "--parts", "sensitivity", "--plots", str(plots)]
-    rows = rows_of_run(tmp_path, *arguments)
+    rows = play("bomkl --parts sensitivity", "a9a", "spa,bogd", seeds=2, plots=True)
     assert {r["dataset"] for r in rows} == {"a9a, T = 200"}
     most = value(rows, "spa (α = 1, β = 3)", "support")
     least = value(rows, "spa (α = 1, β = 10)", "support")
@@ -113,14 +106,12 @@ def test_alpha_and_beta(data_folder, tmp_path, monkeypatch):
     assert value(rows, "spa (α = 0.25, β = 3)", "support") < most
     assert value(rows, "bogd (as spa, β = 3)", "support") == 16 * max(1, round(most / 16))
     assert len({r["algorithm"] for r in rows}) == 5
-    assert pictures(plots) == {"bomkl_alpha.png", "bomkl_beta.png"}
+    assert pictures(tmp_path / "plots") == {"bomkl_alpha.png", "bomkl_beta.png"}
 
 
 @pytest.mark.endless
-def test_precision_compares_the_same_orders(data_folder, tmp_path):
-    arguments = ["bomkl", "--data", str(data_folder), "--datasets", "german", "--seeds", "2"]
-    arguments += ["--algorithms", "omkc_dd", "--parts", "precision"]
-    rows = rows_of_run(tmp_path, *arguments)
+def test_precision_compares_the_same_orders(data_folder, play):
+    rows = play("bomkl --parts precision", "german", "omkc_dd", seeds=2)
     for metric in ("mistake_rate", "support"):
         single = value(rows, "omkc_dd (float32)", metric)
         double = value(rows, "omkc_dd (float64)", metric)
@@ -170,12 +161,8 @@ def test_budgets_are_those_of_table_2():
 
 @pytest.mark.endless
 @pytest.mark.data
-def test_spa_on_real_data_errs_as_printed(data_dir, tmp_path):
-    out = tmp_path / "bomkl.json"
-    arguments = ["bomkl", "--data", str(data_dir), "--datasets", "german", "--parts", "table1"]
-    arguments += ["--algorithms", "spa", "--json", str(out)]
-    assert main(arguments) == 0
-    for row in rows_of(out):
+def test_spa_on_real_data_errs_as_printed(data_dir, play):
+    for row in play("bomkl --parts table1", "german", "spa"):
         # three standard errors of the difference of two means of ten orders, about
         if row["printed"] is not None:
             assert abs(row["mean"] - row["printed"]) < 3 * (2 / 10) ** 0.5 * row["std"]

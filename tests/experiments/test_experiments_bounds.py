@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from experiment_rows import rows_of_run, value
+from experiment_rows import value
 
 import jaxmkl
 from experiments.evaluate import keys_of
@@ -21,9 +21,8 @@ def short(monkeypatch):
 
 
 @pytest.mark.endless
-def test_support_and_losses_of_spa_stay_within_their_bounds(short, tmp_path, capsys):
-    arguments = ["bomkl", "--parts", "bounds", "--seeds", "3"]
-    found = rows_of_run(tmp_path, *arguments, "--set", "step_size=0.2")
+def test_support_and_losses_of_spa_stay_within_their_bounds(play, short, capsys):
+    found = play("bomkl --parts bounds", seeds=3, step_size=0.2)
     names = {row["algorithm"] for row in found}
     assert names == {
         f"spa (α = {alpha}, β = {beta}, {kernels})"
@@ -43,8 +42,8 @@ def test_support_and_losses_of_spa_stay_within_their_bounds(short, tmp_path, cap
 
 
 @pytest.mark.endless
-def test_losses_and_mistakes_of_many_tasks_stay_within_their_bounds(short, tmp_path, capsys):
-    found = rows_of_run(tmp_path, "multitask", "--parts", "bounds", "--seeds", "2")
+def test_losses_and_mistakes_of_many_tasks_stay_within_their_bounds(play, short, capsys):
+    found = play("multitask --parts bounds", seeds=2)
     assert 0 < value(found, "global (Theorem 1)", "loss_share") <= 1
     asking = "global (Theorem 2, h = 0.5)"
     assert 0 < value(found, asking, "mistakes_share") <= 1

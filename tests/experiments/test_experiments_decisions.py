@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from experiment_rows import SMALL, rows_of_run, value
+from experiment_rows import value
 
 from experiments.__main__ import main
 from experiments.decisions import arms, labels, search
@@ -15,12 +15,10 @@ SMALL_PROGRAMS = True
 
 
 @pytest.mark.endless
-def test_bandits_without_any_file(tmp_path, monkeypatch):
-    monkeypatch.delenv("JAXMKL_DATA", raising=False)
+def test_bandits_without_any_file(play, monkeypatch):
     monkeypatch.setattr(arms, "ROUNDS", 200)
     monkeypatch.setattr(arms, "FEATURES", 10)
-    arguments = ["decisions", "--parts", "bandits", "--datasets", "waves", "--seeds", "2"]
-    rows = rows_of_run(tmp_path, *arguments)
+    rows = play("decisions --parts bandits", "waves", seeds=2)
     assert {row["algorithm"] for row in rows} == {*arms.CHOICES, arms.LINUCB}
     rounds = jax.vmap(arms.waves)(keys_of(2))
     at_random = 200 * float((rounds.means.max(axis=2) - rounds.means.mean(axis=2)).mean())
@@ -28,6 +26,7 @@ def test_bandits_without_any_file(tmp_path, monkeypatch):
         assert 0 < value(rows, name, "regret") < at_random
 
 
+@pytest.mark.slow
 def test_the_wheel_and_the_digits():
     rounds = jax.jit(arms.wheel)(jax.random.key(0))
     large = np.asarray(rounds.means) == arms.LARGE
@@ -80,11 +79,10 @@ def test_linucb_is_ridge_regression_of_each_arm():
 
 
 @pytest.mark.endless
-def test_optimisation(tmp_path, monkeypatch):
+def test_optimisation(play, monkeypatch):
     monkeypatch.setattr(search, "EVALUATIONS", 30)
     monkeypatch.setattr(search, "FEATURES", 20)
-    arguments = ["decisions", "--parts", "optimisation", "--datasets", "branin", "--seeds", "4"]
-    rows = rows_of_run(tmp_path, *arguments)
+    rows = play("decisions --parts optimisation", "branin", seeds=4)
     by_chance = value(rows, search.RANDOM, "simple_regret")
     for name in search.WORTH:
         assert 0 <= value(rows, name, "simple_regret") < by_chance
@@ -103,12 +101,11 @@ def test_minima_of_the_functions():
 
 
 @pytest.mark.endless
-def test_a_tenth_of_the_labels(tmp_path, monkeypatch, capsys):
+def test_a_tenth_of_the_labels(play, monkeypatch, capsys):
     X = np.random.default_rng(0).normal(size=(400, 2)).astype(np.float32)
     made = Stream("friedman1", X, np.sin(2 * X[:, 0]), "regression")
     monkeypatch.setattr(labels, "stream_of", lambda job, dataset: made)
-    arguments = ["decisions", "--parts", "active", "--datasets", "friedman1", "--seeds", "2"]
-    rows = rows_of_run(tmp_path, *arguments, *SMALL)
+    rows = play("decisions --parts active", "friedman1", seeds=2, num_features=4)
     assert {row["algorithm"] for row in rows} == {*labels.QUERIES}
     for name in labels.QUERIES:
         assert abs(value(rows, name, "label_rate") - labels.SHARE) < 0.05
@@ -121,7 +118,6 @@ def test_a_tenth_of_the_labels(tmp_path, monkeypatch, capsys):
 
 
 def test_files_that_are_missing_are_left_out_or_named(monkeypatch, capsys):
-    monkeypatch.delenv("JAXMKL_DATA", raising=False)
     assert main(["decisions", "--parts", "active", "--datasets", "tom"]) == 2
     assert "--data DIR" in capsys.readouterr().err
     monkeypatch.setattr(search, "FUNCTIONS", {})

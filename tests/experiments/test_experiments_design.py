@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import scipy.sparse.linalg
-from experiment_rows import pictures, rows_of, rows_of_run, value
+from experiment_rows import pictures, value
 from sklearn.svm import SVC
 
 import jaxmkl
@@ -41,7 +41,6 @@ def few_points() -> tuple[np.ndarray, np.ndarray]:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """No folder of data; a small set in the place of the wines."""
-    monkeypatch.delenv("JAXMKL_DATA", raising=False)
     monkeypatch.setattr(choosing, "BUNDLED", {**choosing.BUNDLED, "wine": few_points})
     monkeypatch.setattr(choosing, "MOST_LABELS", {**choosing.MOST_LABELS, "wine": 15})
     monkeypatch.setattr(winning, "RESAMPLES", 200)
@@ -68,12 +67,15 @@ def literal_accuracies(method: str, seeds: int) -> np.ndarray:
 
 
 @pytest.mark.endless
-def test_tables_hold_what_one_split_after_the_other_gives(small, tmp_path, capsys):
-    plots = tmp_path / "plots"
-    arguments = ["design", "--datasets", "wine", "--algorithms", "random,ted,gmkal"]
-    arguments += ["--seeds", "3", "--parts", "tables", "--plots", str(plots)]
-    arguments += ["--set", "regularization=0.1"]
-    rows = rows_of_run(tmp_path, *arguments)
+def test_tables_hold_what_one_split_after_the_other_gives(play, small, tmp_path, capsys):
+    rows = play(
+        "design --parts tables",
+        "wine",
+        "random,ted,gmkal",
+        seeds=3,
+        regularization=0.1,
+        plots=True,
+    )
     literal = {name: literal_accuracies(name, 3) for name in ("ted", "gmkal")}
     for name, accuracy in literal.items():
         (found,) = (r for r in rows if (r["algorithm"], r["metric"]) == (name, "accuracy"))
@@ -97,7 +99,7 @@ def test_tables_hold_what_one_split_after_the_other_gives(small, tmp_path, capsy
     assert {r["metric"] for r in rows if r["algorithm"] == "random"} == {"accuracy"}
     assert value(rows, "gmkal", "objective") > 0
     assert not jax.config.jax_enable_x64
-    assert pictures(plots) == {"design_wine.png"}
+    assert pictures(tmp_path / "plots") == {"design_wine.png"}
     shown = capsys.readouterr().out
     assert f"{100 * literal['gmkal'].mean():.3f}" in shown
     assert "Table I: how often gmkal wins" in shown
@@ -224,20 +226,17 @@ def test_printed_wins_are_multiples_of_one_over_the_evaluation_points():
 
 
 @pytest.mark.endless
-def test_large_pools_leave_slow_methods_out(small, tmp_path, monkeypatch, capsys):
+def test_large_pools_leave_slow_methods_out(play, small, monkeypatch, capsys):
     monkeypatch.setattr(experiment, "LARGE", 28)
     slow = tuple(name for name in choosing.ALGORITHMS if name != "random")
     monkeypatch.setattr(experiment, "SLOW", slow)
-    out = tmp_path / "design.json"
-    arguments = ["design", "--datasets", "wine", "--parts", "tables", "--json", str(out)]
-    assert main(arguments) == 0
-    rows = rows_of(out)
+    rows = play("design --parts tables", "wine")
     assert {r["algorithm"] for r in rows} == {"random"}
     assert {r["seeds"] for r in rows} == {10}
     shown = " ".join(capsys.readouterr().out.split())
     assert "take long on 28 points and are played if asked for" in shown
-    assert main([*arguments, "--algorithms", "random", "--seeds", "4"]) == 0
-    assert {r["seeds"] for r in rows_of(out)} == {4}
+    rows = play("design --parts tables", "wine", "random", seeds=4)
+    assert {r["seeds"] for r in rows} == {4}
 
 
 def test_without_a_folder_the_sets_of_scikit_learn_are_run(small, monkeypatch, capsys):
@@ -287,13 +286,10 @@ def test_texts_become_rows_of_length_1(tmp_path):
 
 
 @pytest.mark.endless
-def test_the_picture(tmp_path, monkeypatch):
-    monkeypatch.delenv("JAXMKL_DATA", raising=False)
-    plots = tmp_path / "plots"
-    arguments = ["design", "--parts", "picture", "--algorithms", "random,ted", "--seeds", "2"]
-    rows = rows_of_run(tmp_path, *arguments, "--plots", str(plots))
+def test_the_picture(play, tmp_path):
+    rows = play("design --parts picture", algorithms="random,ted", seeds=2, plots=True)
     assert {r["algorithm"] for r in rows} == {"random", "ted"}
-    assert pictures(plots) == {"design_plane.png"}
+    assert pictures(tmp_path / "plots") == {"design_plane.png"}
     found = []
     for seed in range(2):
         X = plane.plane(seed)
@@ -323,11 +319,10 @@ def test_bars_are_standard_errors_and_points_are_drawn():
 
 
 @pytest.mark.endless
-def test_the_benchmark_of_pools(monkeypatch, tmp_path, capsys):
-    monkeypatch.delenv("JAXMKL_DATA", raising=False)
+def test_the_benchmark_of_pools(play, monkeypatch, capsys):
     case = pools.Case("ted, 300 points", "ted", 300, features=8, kernels=1, repeats=2)
     monkeypatch.setattr(pools, "SMALL_CASES", (case,))
-    rows = rows_of_run(tmp_path, "bench", "--pools")
+    rows = play("bench --pools")
     (seconds,) = (r for r in rows if r["metric"] == "seconds")
     assert seconds["parameters"]["repeats"] == 2
     assert seconds["parameters"]["features"] == 8
@@ -339,8 +334,7 @@ def test_the_benchmark_of_pools(monkeypatch, tmp_path, capsys):
     assert "Choosing points" in capsys.readouterr().out
 
 
-def test_pools_of_the_benchmark(monkeypatch):
-    monkeypatch.delenv("JAXMKL_DATA", raising=False)
+def test_pools_of_the_benchmark():
     several = pools.Case("gmkal, 2 pools", "gmkal", 30, "sonar", pools=2)
     with jax.enable_x64(True):
         name, call = pools.call_of(several, Options(command="bench"))
@@ -357,10 +351,9 @@ def test_pools_of_the_benchmark(monkeypatch):
 
 
 @pytest.mark.endless
-def test_a_tuned_penalty_is_the_best_of_the_grid_on_the_test_points(small, tmp_path, monkeypatch):
+def test_a_tuned_penalty_is_the_best_of_the_grid_on_the_test_points(play, small, monkeypatch):
     monkeypatch.setattr(tuning, "GRID", (0.1, 1000.0))
-    arguments = ["design", "--parts", "tuned", "--datasets", "wine", "--seeds", "2"]
-    rows = rows_of_run(tmp_path, *arguments)
+    rows = play("design --parts tuned", "wine", seeds=2)
     X, y = few_points()
     X = 2 * (X - X.min(0)) / np.ptp(X, axis=0) - 1
     gaps, vanished = [], []
@@ -414,9 +407,8 @@ def iris(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.endless
-def test_selectors_are_measured_as_one_split_after_the_other(iris, tmp_path, capsys):
-    arguments = ["design", "--parts", "selectors", "--datasets", "iris", "--seeds", "2"]
-    measured = rows_of_run(tmp_path, *arguments, "--algorithms", "ted,kmeans")
+def test_selectors_are_measured_as_one_split_after_the_other(play, iris, capsys):
+    measured = play("design --parts selectors", "iris", "ted,kmeans", seeds=2)
     X, y = three_and_rest()
     literal = {name: np.zeros((2, 2)) for name in ("random", "ted")}  # by split: C = 10, 1-NN
     for s, order in enumerate(np.asarray(jaxmkl.permutations(keys_of(2), 60))):
@@ -486,15 +478,14 @@ def test_margins_of_several_classes_are_between_the_two_best():
 
 
 @pytest.mark.slow
-def test_after_the_first_points_come_the_closest(iris, monkeypatch, tmp_path):
+def test_after_the_first_points_come_the_closest(play, iris, monkeypatch):
     monkeypatch.setattr(rounds, "POOLS", ("iris",))
     monkeypatch.setattr(rounds, "BUNDLED", selecting.BUNDLED)
     monkeypatch.setattr(rounds, "MOST_LABELS", 30)
     monkeypatch.setattr(rounds, "EARLY", 20)
     plans = {"random": ("random", 30), "ted + margin": ("ted", 10)}
     monkeypatch.setattr(rounds, "PLANS", plans)
-    arguments = ["design", "--parts", "rounds", "--datasets", "iris", "--seeds", "1"]
-    measured = rows_of_run(tmp_path, *arguments)
+    measured = play("design --parts rounds", "iris", seeds=1)
     X, y = three_and_rest()
     (order,) = np.asarray(jaxmkl.permutations(keys_of(1), 60))
     pool, test = order[:42], order[42:]
@@ -519,11 +510,10 @@ def test_after_the_first_points_come_the_closest(iris, monkeypatch, tmp_path):
 
 
 @pytest.mark.endless
-def test_a_rare_cluster_is_found_where_it_is(monkeypatch, tmp_path):
+def test_a_rare_cluster_is_found_where_it_is(play, monkeypatch):
     monkeypatch.setattr(selecting, "RARE_POINTS", 1000)
     monkeypatch.setattr(selecting, "SHARES", (10,))
-    arguments = ["design", "--parts", "rare", "--seeds", "2", "--algorithms", "random,ted"]
-    measured = rows_of_run(tmp_path, *arguments)
+    measured = play("design --parts rare", algorithms="random,ted", seeds=2)
     first = []
     for seed in range(2):
         X, is_rare = selecting.with_rare_cluster(seed, 10)

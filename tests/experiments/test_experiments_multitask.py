@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from experiment_rows import pictures, rows_of_run, value
+from experiment_rows import pictures, value
 from scipy.stats import ttest_rel
 from sklearn.metrics import roc_auc_score
 
@@ -20,9 +20,9 @@ SMALL_PROGRAMS = True
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """Small stand-ins: landmine of 3 tasks, few positives; sentiment of 2, sparse counts."""
-    monkeypatch.delenv("JAXMKL_DATA", raising=False)
     folder = tmp_path / "data"
     folder.mkdir()
+    monkeypatch.setenv("JAXMKL_DATA", str(folder))
     draws = np.random.default_rng(0)
     task = np.sort(draws.integers(3, size=240)).astype(np.int16)
     X = draws.normal(size=(240, 4)).astype(np.float32)
@@ -53,12 +53,10 @@ def job_of(folder, seeds=2, settings=None):
 
 
 @pytest.mark.endless
-def test_components_stand_beside_each_other(folder, tmp_path, monkeypatch, capsys):
+def test_components_stand_beside_each_other(play, folder, monkeypatch, capsys):
     mode = {"h": 0.2}, "{} (h = 0.2)", multitask.COMPONENTS
     monkeypatch.setattr(multitask, "MODES", (mode,))
-    arguments = ["multitask", "--data", str(folder), "--datasets", "landmine", "--seeds", "3"]
-    arguments += ["--parts", "components", "--set", "size=12"]
-    rows = rows_of_run(tmp_path, *arguments)
+    rows = play("multitask --parts components", "landmine", seeds=3, size=12)
     names = {f"{name} (h = 0.2)" for name in multitask.COMPONENTS}
     apart = "mixed (h = 0.2) less the better"
     assert {r["algorithm"] for r in rows} == {*names, apart}
@@ -81,14 +79,13 @@ def test_components_stand_beside_each_other(folder, tmp_path, monkeypatch, capsy
 
 
 @pytest.mark.endless
-def test_who_gets_a_label_at_the_same_rates(folder, tmp_path, monkeypatch, capsys):
+def test_who_gets_a_label_at_the_same_rates(play, folder, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(multitask, "SHARES", (0.0001, 0.5))
     monkeypatch.setattr(multitask, "GRID", 10.0 ** np.arange(-2, 1.1, 0.5))
     monkeypatch.setattr(multitask, "TRIAL_ORDERS", 2)
-    plots = tmp_path / "plots"
-    arguments = ["multitask", "--data", str(folder), "--datasets", "sentiment", "--seeds", "3"]
-    arguments += ["--parts", "asking", "--algorithms", "unsure,chance", "--set", "size=12"]
-    rows = rows_of_run(tmp_path, *arguments, "--plots", str(plots))
+    rows = play(
+        "multitask --parts asking", "sentiment", "unsure,chance", seeds=3, size=12, plots=True
+    )
     names, apart = ("unsure (50%)", "chance (50%)"), "unsure less chance (50%)"
     assert {r["algorithm"] for r in rows} == {*names, apart, "all labels", "chance (0%)"}
     one, other = (value(rows, name, "mistake_rate") for name in names)
@@ -101,18 +98,16 @@ def test_who_gets_a_label_at_the_same_rates(folder, tmp_path, monkeypatch, capsy
     rate = value(rows, "unsure (50%)", "label_rate")
     assert float(chance.removeprefix("Random(rate=").rstrip(")")) == pytest.approx(rate)
     assert {r["parameters"]["update_on"] for r in rows if r["algorithm"] != apart} == {"unsure"}
-    assert pictures(plots) == {"multitask_asking_sentiment.png"}
+    assert pictures(tmp_path / "plots") == {"multitask_asking_sentiment.png"}
     shown = capsys.readouterr().out
     assert shown.count("sentiment, unsure less chance") == 4
     assert "sentiment, unsure: no h asks for 0% of the labels" in shown
 
 
 @pytest.mark.endless
-def test_labels_by_chance(folder, tmp_path, monkeypatch, capsys):
+def test_labels_by_chance(play, folder, monkeypatch, capsys):
     monkeypatch.setattr(multitask, "SHARES", (0.5,))
-    arguments = ["multitask", "--data", str(folder), "--datasets", "sentiment", "--seeds", "3"]
-    arguments += ["--parts", "asking", "--algorithms", "chance", "--set", "size=12"]
-    rows = rows_of_run(tmp_path, *arguments)
+    rows = play("multitask --parts asking", "sentiment", "chance", seeds=3, size=12)
     assert value(rows, "chance (50%)", "label_rate") == pytest.approx(0.5, abs=0.12)
     assert value(rows, "all labels", "label_rate") == 1
     assert {r["parameters"]["update_on"] for r in rows} == {"unsure"}

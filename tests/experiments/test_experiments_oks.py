@@ -5,11 +5,10 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from experiment_rows import pictures, rows_of, rows_of_run, value
+from experiment_rows import pictures, value
 
 import jaxmkl
 from experiments import evaluate, report
-from experiments.__main__ import main
 from experiments.options import Options
 from experiments.papers import oks, oks_learned, oks_runs, oks_widths
 from experiments.papers.paper import Job
@@ -41,10 +40,8 @@ def best_width(X: np.ndarray, y: np.ndarray) -> float:
 
 
 @pytest.mark.endless
-def test_the_table_of_online_kernel_selection(data_folder, tmp_path, capsys):
-    arguments = ["oks", "--data", str(data_folder), "--datasets", "german", "--seeds", "2"]
-    arguments += ["--algorithms", "oks_sil,proj_ka", "--set", "budget=40", "--set", "step_size=1"]
-    rows = rows_of_run(tmp_path, *arguments)
+def test_the_table_of_online_kernel_selection(data_folder, play, capsys):
+    rows = play("oks", "german", "oks_sil,proj_ka", seeds=2, budget=40, step_size=1)
     assert {r["algorithm"]: r["printed"] for r in rows if r["metric"] == "mistake_rate"} == {
         "oks_sil": 0.2961,
         "proj_ka": 0.3828,
@@ -102,13 +99,11 @@ def test_step_sizes_as_published_are_those_of_the_papers_grid(data_folder):
 
 
 @pytest.mark.slow
-def test_scores_of_zero_are_told(data_folder, tmp_path, capsys):
+def test_scores_of_zero_are_told(data_folder, play, capsys):
     archive = np.load(data_folder / "german.npz")
     far = (1e9 * archive["X"]).astype(np.float32)
     np.savez(data_folder / "mushrooms.npz", X=far, y=archive["y"])
-    arguments = ["oks", "--data", str(data_folder), "--datasets", "mushrooms", "--seeds", "2"]
-    arguments += ["--algorithms", "oks_sil", "--set", "step_size=0.5", "--set", "budget=40"]
-    rows = rows_of_run(tmp_path, *arguments)
+    rows = play("oks", "mushrooms", "oks_sil", seeds=2, step_size=0.5, budget=40)
     raw = [r for r in rows if r["dataset"] == "mushrooms"]
     assert value(raw, "oks_sil", "zero_rate") == value(raw, "oks_sil", "mistake_rate") == 1
     unit = [r for r in rows if r["dataset"] == "mushrooms (unit rows)"]
@@ -154,29 +149,23 @@ def test_widths_are_aligned_on_the_first_rounds_of_an_order(data_folder):
 
 
 @pytest.mark.endless
-def test_budget_sampling_size_and_threshold(data_folder, tmp_path, monkeypatch):
+def test_budget_sampling_size_and_threshold(data_folder, play, tmp_path, monkeypatch):
     monkeypatch.setattr(oks, "FIGURE_1", {"budget": (40,), "threshold": (0.5,)})
     np.savez(data_folder / "spambase.npz", **np.load(data_folder / "german.npz"))
-    plots = tmp_path / "plots"
-    arguments = ["oks", "--data", str(data_folder), "--datasets", "spambase", "--seeds", "2"]
-    arguments += ["--parts", "figure1", "--set", "step_size=0.5", "--plots", str(plots)]
-    rows = rows_of_run(tmp_path, *arguments)
+    rows = play("oks --parts figure1", "spambase", seeds=2, step_size=0.5, plots=True)
     assert value(rows, "oks_sil (B = 40)", "support") == 40
     assert 40 < value(rows, "oks_sil (ν = 0.5)", "support") <= 150
     assert value(rows, "oks_sil (B = 40)", "mistake_rate") < 0.4
     assert {r["parameters"]["step_size"] for r in rows} == {0.5}
-    assert pictures(plots) == {"oks_budget.png", "oks_threshold.png"}
+    assert pictures(tmp_path / "plots") == {"oks_budget.png", "oks_threshold.png"}
 
 
 @pytest.mark.endless
-def test_a_width_that_moves_and_one_that_is_held(data_folder, tmp_path, monkeypatch):
+def test_a_width_that_moves_and_one_that_is_held(data_folder, play, tmp_path, monkeypatch):
     monkeypatch.setattr(oks_widths, "STARTS", (2.0, 8.0))
     monkeypatch.setattr(oks_runs, "STEP_SIZES", (0.01, 1.0))
     np.savez(data_folder / "svmguide3.npz", **np.load(data_folder / "german.npz"))
-    plots = tmp_path / "plots"
-    arguments = ["oks", "--data", str(data_folder), "--datasets", "svmguide3", "--seeds", "2"]
-    arguments += ["--parts", "width", "--plots", str(plots)]
-    rows = rows_of_run(tmp_path, *arguments)
+    rows = play("oks --parts width", "svmguide3", seeds=2, plots=True)
     raw = [r for r in rows if r["dataset"] == "svmguide3"]
     for start in (2.0, 8.0):
         assert value(raw, f"oks_sil (start {start:g}, held)", "width") == pytest.approx(start)
@@ -187,33 +176,32 @@ def test_a_width_that_moves_and_one_that_is_held(data_folder, tmp_path, monkeypa
         ]
         assert rates[0] != rates[1]
     assert {r["dataset"] for r in rows} == {"svmguide3", "svmguide3 (scaled)"}
-    assert pictures(plots) == {"oks_width_svmguide3.png", "oks_width_svmguide3_scaled.png"}
+    assert pictures(tmp_path / "plots") == {
+        "oks_width_svmguide3.png",
+        "oks_width_svmguide3_scaled.png",
+    }
 
 
 @pytest.mark.endless
-def test_a_width_for_every_input(tmp_path, monkeypatch, capsys):
-    monkeypatch.delenv("JAXMKL_DATA", raising=False)
+def test_a_width_for_every_input(play, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(oks_widths, "ROUNDS", 500)
     monkeypatch.setattr(oks_widths, "LEARNING_RATE", 0.05)
     kinds = {"one width": (False, False), "a width an input, adam": (True, True)}
     monkeypatch.setattr(oks_widths, "KINDS", kinds)
-    plots = tmp_path / "plots"
-    arguments = ["oks", "--parts", "anisotropic", "--seeds", "2", "--set", "step_size=1.0"]
-    rows = rows_of_run(tmp_path, *arguments, "--plots", str(plots))
+    rows = play("oks --parts anisotropic", seeds=2, step_size=1.0, plots=True)
     one, each = (value(rows, f"oks_sil ({words})", "mistake_rate") for words in kinds)
     difference = value(rows, "oks_sil (a width an input, adam)", "difference")
     assert difference == pytest.approx(each - one)
     assert value(rows, "oks_sil (a width an input, adam)", "width_ratio") > 1
-    assert pictures(plots) == {"oks_anisotropic.png"}
+    assert pictures(tmp_path / "plots") == {"oks_anisotropic.png"}
     assert "(a standard error)" in capsys.readouterr().out
 
 
 @pytest.mark.endless
-def test_learned_kernels_stand_beside_a_moving_width(data_folder, tmp_path, monkeypatch):
+def test_learned_kernels_stand_beside_a_moving_width(data_folder, play, monkeypatch):
     monkeypatch.setattr(oks_learned, "MOST_ROWS", 120)
     monkeypatch.setattr(oks_learned, "MOST_SEEDS", 2)
-    arguments = ["oks", "--data", str(data_folder), "--datasets", "german", "--parts", "learned"]
-    rows = rows_of_run(tmp_path, *arguments, "--set", "step_size=1.0")
+    rows = play("oks --parts learned", "german", step_size=1.0)
     names = {"german, 120 rows", "german (scaled), 120 rows"}
     assert {r["dataset"] for r in rows} == names
     assert {r["seeds"] for r in rows} == {2}
@@ -246,10 +234,8 @@ def test_figures_of_widths_by_hand():
 
 @pytest.mark.endless
 @pytest.mark.data
-def test_a_moving_width_errs_less_than_printed(data_dir, tmp_path):
-    out = tmp_path / "oks.json"
-    arguments = ["oks", "--data", str(data_dir), "--datasets", "svmguide3", "--json", str(out)]
-    assert main([*arguments, "--algorithms", "oks_sil", "--set", "step_size=1.0"]) == 0
-    (row,) = (r for r in rows_of(out) if r["printed"] is not None)
+def test_a_moving_width_errs_less_than_printed(data_dir, play):
+    rows = play("oks", "svmguide3", "oks_sil", step_size=1.0)
+    (row,) = (r for r in rows if r["printed"] is not None)
     assert row["mean"] < row["printed"] == 0.2148
     assert row["seeds"] == 20

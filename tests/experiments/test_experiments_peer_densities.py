@@ -1,14 +1,13 @@
 """Densities of other packages beside ours, against integrals; labels are predicted first."""
 
 import itertools
-import sys
 import types
-from importlib.machinery import ModuleSpec
 
 import numpy as np
 import pytest
 import scipy.integrate
 import scipy.stats
+from experiment_rows import stand_in
 
 from experiments.bench import peer_densities
 from experiments.bench.peer_densities import LEVELS, by_river, densities, of_quantiles
@@ -58,14 +57,8 @@ def river(monkeypatch):
         def learn_one(self, x, y):
             self.last = y
 
-    for name, contents in (
-        ("river", {}),
-        ("river.linear_model", {"BayesianLinearRegression": LastLabel}),
-    ):
-        made = types.ModuleType(name)
-        made.__spec__ = ModuleSpec(name, None)
-        vars(made).update(contents)
-        monkeypatch.setitem(sys.modules, name, made)
+    stand_in(monkeypatch, "river")
+    stand_in(monkeypatch, "river.linear_model", BayesianLinearRegression=LastLabel)
 
 
 def test_a_normal_of_river_is_scored_in_units_of_the_target(stream, river):

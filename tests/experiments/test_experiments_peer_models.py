@@ -1,13 +1,13 @@
 """Models of other packages beside ours: stand-ins that say the last label, and the real ones."""
 
+import functools
 import sys
 import types
-from importlib.machinery import ModuleSpec
 
 import jax
 import numpy as np
 import pytest
-from experiment_rows import rows_of, value
+from experiment_rows import rows_of, stand_in, value
 
 import jaxmkl
 from experiments.__main__ import main
@@ -70,14 +70,7 @@ class Instances(list):
 @pytest.fixture
 def packages(monkeypatch):
     """Stand-ins for river and CapyMOA."""
-
-    def module(name, **contents):
-        made = types.ModuleType(name)
-        made.__spec__ = ModuleSpec(name, None)
-        vars(made).update(contents)
-        monkeypatch.setitem(sys.modules, name, made)
-        return made
-
+    module = functools.partial(stand_in, monkeypatch)
     draws = np.random.default_rng(0).normal(size=(30, 2))
     bundled = {
         "Bananas": lambda: [({"a": a, "b": b}, bool(a > 0)) for a, b in draws],
@@ -190,7 +183,6 @@ def test_peers_and_ours_in_one_table_and_picture(packages, tmp_path, monkeypatch
     monkeypatch.setattr(peers, "MODELS", (models("river"), models("capymoa"), raker))
     monkeypatch.setattr(peers, "in_own_process", lambda function, *given: function(*given))
     monkeypatch.setitem(sys.modules, "capymoa", None)
-    monkeypatch.delenv("JAXMKL_DATA", raising=False)
     out = tmp_path / "peers.json"
     arguments = ["bench", "--peers", "--datasets", "Bananas,ChickWeights,twitter"]
     assert main([*arguments, "--plots", str(tmp_path), "--json", str(out)]) == 0
@@ -270,7 +262,6 @@ def test_each_model_has_a_process_of_its_own(monkeypatch, capsys):
     raker = Model("raker", "jaxmkl", "raker", None, {"num_features": 4})
     monkeypatch.setattr(peers, "MODELS", (sgd, raker))
     monkeypatch.setattr(peers, "LENGTH", 40)
-    monkeypatch.delenv("JAXMKL_DATA", raising=False)
     shown = Report("python -m experiments bench --peers")
     peers.run(Options(command="bench", datasets=("tom",)), shown)
     found = {(r.algorithm, r.metric): r.mean for r in shown.rows}

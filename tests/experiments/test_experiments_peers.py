@@ -3,12 +3,11 @@
 import math
 import sys
 import types
-from importlib.machinery import ModuleSpec
 from typing import ClassVar
 
 import numpy as np
 import pytest
-from experiment_rows import SMALL, rows_of, rows_of_run, value
+from experiment_rows import stand_in, value
 from sklearn.linear_model import LogisticRegression, Ridge
 
 import jaxmkl
@@ -79,12 +78,11 @@ def test_two_functions_change_places():
 
 
 @pytest.mark.endless
-def test_errors_by_segments_stand_beside_those_of_hedge(tmp_path, monkeypatch, capsys):
+def test_errors_by_segments_stand_beside_those_of_hedge(play, monkeypatch, capsys):
     hedge = "expert_mkl (Hedge)"
     monkeypatch.setattr(amkl_mixture, "PERIOD", 300)
     monkeypatch.setattr(amkl_mixture, "VARIANTS", (hedge, "expert_mkl"))
-    monkeypatch.delenv("JAXMKL_DATA", raising=False)
-    rows = rows_of_run(tmp_path, "amkl", "--parts", "drift", "--seeds", "2", *SMALL)
+    rows = play("amkl --parts drift", seeds=2, num_features=4)
     assert {r["dataset"] for r in rows} == {"abrupt"}
     for name in amkl_mixture.VARIANTS:
         segments = [value(rows, name, f"segment_{i}") for i in (1, 2, 3, 4)]
@@ -132,15 +130,10 @@ def strategies(monkeypatch):
         def __init__(self, classes):
             self.classes = classes
 
-    package = types.ModuleType("skactiveml")
-    package.stream = types.ModuleType("skactiveml.stream")
-    package.base = types.ModuleType("skactiveml.base")
-    package.base.SkactivemlClassifier = Classifier
-    for name in asked.STRATEGIES:
-        setattr(package.stream, name, EverySecond)
-    monkeypatch.setitem(sys.modules, "skactiveml", package)
-    monkeypatch.setitem(sys.modules, "skactiveml.stream", package.stream)
-    monkeypatch.setitem(sys.modules, "skactiveml.base", package.base)
+    stream = dict.fromkeys(asked.STRATEGIES, EverySecond)
+    parts = {"stream": stream, "base": {"SkactivemlClassifier": Classifier}}
+    made = {part: stand_in(monkeypatch, f"skactiveml.{part}", **of) for part, of in parts.items()}
+    stand_in(monkeypatch, "skactiveml", **made)
     monkeypatch.setattr(EverySecond, "made", [])
 
 
@@ -194,24 +187,24 @@ def rivers(monkeypatch):
     numbers = [({"time": 7e5 + i, "diet": float(z)}, 3 * z + 50) for i, (z, _) in enumerate(draws)]
     names = np.array(["grass", "path", "sky"])[np.digitize(draws[:, 0], [-0.5, 0.5])]
     several = [({"a": a, "b": b}, str(name)) for (a, b), name in zip(draws, names, strict=True)]
-    package = types.ModuleType("river")
-    package.__spec__ = ModuleSpec("river", None)
-    package.datasets = types.SimpleNamespace(
+    datasets = types.SimpleNamespace(
         ChickWeights=lambda: iter(numbers), ImageSegments=lambda: iter(several)
     )
-    monkeypatch.setitem(sys.modules, "river", package)
+    stand_in(monkeypatch, "river", datasets=datasets)
 
 
 @pytest.mark.endless
-def test_data_of_river_are_scaled_online(rivers, tmp_path, monkeypatch):
-    monkeypatch.delenv("JAXMKL_DATA", raising=False)
+def test_data_of_river_are_scaled_online(play, rivers, monkeypatch):
     variants = ("expert_mkl (Hedge)", amkl_river.LAST_LABELS)
     monkeypatch.setattr(amkl_river, "VARIANTS", variants)
-    out = tmp_path / "amkl.json"
-    arguments = ["amkl", "--parts", "river", "--seeds", "2"]
-    arguments += ["--datasets", "ChickWeights,ImageSegments", "--set", "step_sizes=(0.5,)"]
-    assert main([*arguments, *SMALL, "--json", str(out)]) == 0
-    rows = {(r["dataset"], r["algorithm"]): r for r in rows_of(out)}
+    made = play(
+        "amkl --parts river",
+        "ChickWeights,ImageSegments",
+        seeds=2,
+        step_sizes=(0.5,),
+        num_features=4,
+    )
+    rows = {(r["dataset"], r["algorithm"]): r for r in made}
     assert set(rows) == {*(("ChickWeights", v) for v in variants), ("ImageSegments", variants[0])}
     numbers = rows["ChickWeights", variants[0]]
     assert (numbers["metric"], numbers["printed"]) == ("mae", 23.1)

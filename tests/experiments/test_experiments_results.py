@@ -1,6 +1,7 @@
 """The plan of all figures: run once, continued, and put into RESULTS.md and README."""
 
 import dataclasses
+import functools
 import json
 import math
 import multiprocessing
@@ -496,6 +497,7 @@ def test_every_part_of_the_papers_is_in_the_plan():
     assert parts - {(play.paper, play.part) for play in PLAN} == drawn
 
 
+@functools.cache
 def committed():
     return entries.read(results.FILE)
 

@@ -174,8 +174,7 @@ def test_ours_has_its_settings_and_seeds_of_its_own(folder):
         (["--long", "--seeds", "2"], "--seeds is of --peers"),
     ],
 )
-def test_what_the_standings_do_not_know_is_refused(given, why, monkeypatch, capsys):
-    monkeypatch.delenv("JAXMKL_DATA", raising=False)
+def test_what_the_standings_do_not_know_is_refused(given, why, capsys):
     assert main(["bench", *given]) == 2
     assert why in capsys.readouterr().err
 
