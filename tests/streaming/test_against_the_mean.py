@@ -77,6 +77,7 @@ def test_the_ratio_is_that_of_the_variance():
     assert "over the last 1400 rows" in text
 
 
+@pytest.mark.slow
 def test_a_target_far_from_0_is_no_reason():
     """The first prediction, before any label, errs by all of it."""
     learner = jaxmkl.wrappers.scaled_targets(LEARNER)

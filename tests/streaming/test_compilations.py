@@ -1,7 +1,5 @@
 """Compilations: none for another length or number of streams, with any recipe."""
 
-import logging
-
 import jax
 import numpy as np
 import pytest
@@ -38,20 +36,6 @@ def stream(learner):
     if isinstance(learner, jaxmkl.learners.MultiTask):
         X = jaxmkl.tables.with_tasks(np.arange(T) % 3, X)
     return X, y
-
-
-@pytest.fixture
-def compiled(caplog):
-    """The programs that a call compiles."""
-
-    def names(call, *arguments):
-        with jax.log_compiles(), caplog.at_level(logging.WARNING):
-            caplog.clear()
-            jax.block_until_ready(call(*arguments))
-        told = [record.getMessage() for record in caplog.records]
-        return [text for text in told if "Finished XLA compilation" in text]
-
-    return names
 
 
 @pytest.fixture

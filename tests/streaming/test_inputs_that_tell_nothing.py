@@ -111,6 +111,7 @@ def test_what_is_rounded_away_is_told(driver):
         assert warned(driver, X) == []
 
 
+@pytest.mark.slow
 def test_columns_are_numbered_as_they_are_given():
     learner = jaxmkl.multitask(num_tasks=2, kernel=jaxmkl.Gaussian(1.0), size=5)
     state = learner.init(jax.random.key(0), 3)

@@ -149,6 +149,7 @@ def test_on_eight_devices(script):
     assert process.stdout == "the same\n", process.stderr[-3000:]
 
 
+@pytest.mark.slow
 def test_amid_explicit_axes():
     """Where ``jax.set_mesh`` has explicit axes, drivers take and return arrays of its mesh."""
     learner, keys = jaxmkl.raker(num_features=4), jax.random.split(jax.random.key(1), 2)
