@@ -68,6 +68,15 @@ def trajectory(learner, state, X, y):
     return state, outputs, states
 
 
+def draws(state, num_rounds, samples):
+    """The uniform numbers (T, s) of the rounds."""
+
+    def one(t):
+        return jax.random.uniform(jax.random.fold_in(state.key, t), (samples,), jnp.float32)
+
+    return np.asarray(jax.jit(jax.vmap(one))(np.arange(num_rounds)), np.float64)
+
+
 def assert_close(one, other, **tolerance):
     """Two pytrees without keys, leaf by leaf."""
     for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):

@@ -28,6 +28,7 @@ from tests.common.selection_streams import (
     begin,
     box,
     check_zero_rate,
+    draws,
     keyless,
     numbers_of,
     paper_stream,
@@ -81,15 +82,6 @@ def both_of(case, **changes):
 
 
 # --- the oracle ----------------------------------------------------------------------------------
-
-
-def draws(state, num_rounds, samples):
-    """The uniform numbers (T, s) of the rounds."""
-
-    def one(t):
-        return jax.random.uniform(jax.random.fold_in(state.key, t), (samples,), jnp.float32)
-
-    return np.asarray(jax.jit(jax.vmap(one))(np.arange(num_rounds)), np.float64)
 
 
 class Expected(NamedTuple):
@@ -191,6 +183,7 @@ def test_places_are_drawn_as_the_oracle_draws_them(values, exponents, x64):
     np.testing.assert_array_equal(drawn, [left[oracle.draw(values[left], one)] for one in u])
 
 
+@pytest.mark.slow
 def test_rotations_project_as_the_pseudoinverse_does():
     """For points that are distinct, close, or the same; close to NumPy's in double precision."""
     draws, cutoff = np.random.default_rng(0), 1e-5
@@ -241,6 +234,7 @@ def test_inputs_at_the_bound_do_not_hold_the_kernel(space):
 # --- bounds --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @hypothesis.settings(max_examples=10)
 @given(
     rate=st.floats(1.0, 1e6),

@@ -18,6 +18,7 @@ from jaxmkl.models.supports.growing import GrowingState
 from jaxmkl.models.supports.tiles import Entries
 from jaxmkl.recipes import budgets, support_vectors
 from jaxmkl.streaming.run import run
+from tests.common.selection_streams import begin
 from tests.common.trees import everything
 from tests.oracles import support_mkl as oracle
 
@@ -243,10 +244,6 @@ def with_store(name, store):
 
 def labels_for(case):
     return stream().target if case.regression else stream().y
-
-
-def begin(learner, num_inputs, dtype=np.float64):
-    return learner.init(jax.random.key(3), num_inputs, dtype=dtype)
 
 
 # --- one run -------------------------------------------------------------------------------------
