@@ -289,6 +289,7 @@ def test_no_file_is_named_like_one_that_stands_beside_another(flowers, pipeline,
     assert contents(tmp_path) == before
 
 
+@pytest.mark.slow
 def test_somebodys_own_files_beside_an_output_stay(flowers, tmp_path, capsys):
     """A lock file of another program, and a download that has not ended."""
     own = {"yarn.lock": b"# yarn lockfile v1\n", "yarn.dl.partial": b"half"}

@@ -11,7 +11,7 @@ from saved_learners import small
 import jaxmkl
 from jaxmkl import pytree, wrappers
 from jaxmkl.streaming import _engine
-from tests.common.trees import assert_close, assert_equal
+from tests.common.trees import assert_close, assert_equal, begin
 
 SMALL_PROGRAMS = True
 NUM_EXAMPLES, NUM_INPUTS = 9, 2
@@ -22,10 +22,6 @@ KERNELS = jaxmkl.Gaussian((0.5, 2.0))
 def data():
     X = np.random.default_rng(0).normal(size=(NUM_EXAMPLES, NUM_INPUTS)).astype(np.float32)
     return X, np.where(X[:, 0] > 0.1, 1, -1).astype(np.float32)
-
-
-def begin(learner):
-    return learner.init(jax.random.key(0), NUM_INPUTS)
 
 
 # --- labels mean the same everywhere -------------------------------------------------------------

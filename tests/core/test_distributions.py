@@ -108,6 +108,7 @@ def inverted(share, mean, scale):
     return found.cdf(place), slope * jnp.exp(found.log_prob(place))
 
 
+@pytest.mark.slow
 @given(st.floats(0.001, 0.999), st.floats(-3.0, 3.0), st.floats(0.01, 100.0))
 def test_quantiles_are_inverse_and_have_derivatives(share, mean, scale):
     with jax.enable_x64(True):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from jaxmkl import design
+from tests.common.marks import quick
 
 SMALL_PROGRAMS = True
 
@@ -237,7 +238,7 @@ def test_bad_points_are_refused(arguments: dict, message: str) -> None:
 # --- kinds of arrays -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ALL)
+@pytest.mark.parametrize("method", quick(["ted", "gmkal"], ALL))
 def test_gram_matrices_of_any_dtype(method: str) -> None:
     K = np.diag([1.0, 2.0, 4.0]) + 0.5  # exact in all of them
     wanted = call(method, K, num_points=2)

@@ -289,6 +289,7 @@ def test_what_fit_refuses(numbers, parameters, message):
         MKLRegressor(**parameters).fit(X[:20], y[:20])
 
 
+@pytest.mark.slow
 def test_no_weights_are_none(classes):
     X, y = classes
     plain, given = regressor().fit(X, y), regressor().fit(X, y, sample_weight=None)

@@ -51,6 +51,7 @@ def test_an_ability_is_registered_and_says_what_it_is(name):
     assert name in abilities.__doc__
 
 
+@pytest.mark.slow
 def test_wrappers_and_classes_have_the_abilities_of_what_is_inside():
     inner = jaxmkl.perceptron(jaxmkl.Gaussian(1.0))
     layers = jaxmkl.label_budget(wrappers.scaled(wrappers.one_vs_rest(inner, 3), MOMENTS), 10)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +16,7 @@ from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, polynomial
 import jaxmkl
 from jaxmkl import pytree
 from jaxmkl.kernels import DotProduct, Stationary
+from tests.common.marks import quick
 
 SMALL_PROGRAMS = True
 
@@ -300,6 +302,7 @@ def test_bad_combinations_are_named():
         two + 1.0
 
 
+@pytest.mark.slow
 def test_features_of_a_bandwidth_for_each_input(x64):
     features = jaxmkl.features.FourierFeatures(1000, scale="mean")
     kernels = jaxmkl.KernelDictionary((jaxmkl.Gaussian([[0.5, 2.0]]), jaxmkl.Laplacian(1.5)))
@@ -314,9 +317,14 @@ def test_features_of_a_bandwidth_for_each_input(x64):
 # --- dtypes --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, bool, np.float16, jnp.bfloat16])
-@pytest.mark.parametrize("library", [np.asarray, jnp.asarray])
-@pytest.mark.parametrize("name", KERNELS)
+DTYPES = [np.int8, np.uint8, np.int32, bool, np.float16, jnp.bfloat16]
+LIBRARIES = [np.asarray, jnp.asarray]
+FEW = [*itertools.product(KERNELS, [np.asarray], [np.int8, jnp.bfloat16])]
+
+
+@pytest.mark.parametrize(
+    ("name", "library", "dtype"), quick(FEW, itertools.product(KERNELS, LIBRARIES, DTYPES))
+)
 def test_numbers_of_any_dtype_have_the_kernels_of_floats(name, library, dtype):
     """No bandwidth is truncated to a whole number, and no square overflows."""
     kernels, reference = KERNELS[name]

@@ -80,6 +80,7 @@ def test_values_and_derivatives_are_the_oracles(name, x64):
     np.testing.assert_allclose(jacobian, slopes, rtol=1e-10, atol=1e-14)
 
 
+@pytest.mark.slow
 def test_kernels_on_columns_move_as_on_those_columns_alone(x64):
     def box_of(kernel):
         return kernels.KernelBox(kernel(1.0), kernel(0.2), kernel(5.0))
