@@ -114,3 +114,37 @@ def test_the_forgetron_keeps_a_difference_of_sums_that_grow():
     learner = jaxmkl.forgetron(jaxmkl.Gaussian(1.0), budget=8)
     state, _ = jaxmkl.run(learner, begin(learner), X, y)
     assert 0 <= float(state.models[0].eviction.slack[0]) < 1
+
+
+@pytest.mark.endless
+def test_covariances_of_least_squares_stay_definite():
+    """With forgetting, rounding must not grow as the directions do that nothing excites."""
+    # the narrowest, the middle and the widest of the default kernels
+    learner = jaxmkl.expert_mkl(jaxmkl.Gaussian([0.01, 1.0, 100.0]), num_features=20)
+    state = begin(learner, 3)
+    X = jax.random.normal(jax.random.key(1), (60_000, 3))
+    state, _ = jaxmkl.run(learner, state, X, jnp.sin(X[:, 0]))
+    for covariance in (state.models[0].rules[1].covariance, state.aggregate.models.covariance):
+        S = np.asarray(covariance, np.float64)
+        # symmetric to some units of rounding, as a few periods leave it
+        some = 100 * np.finfo(np.float32).eps * np.abs(S).max()
+        np.testing.assert_allclose(S, np.swapaxes(S, -1, -2), rtol=0, atol=some)
+        assert np.linalg.eigvalsh(S).min() > 0
+
+
+@pytest.mark.endless
+def test_least_squares_that_forget_nothing_go_on_getting_better():
+    """Where S gets small, what rounding once did to it must not stay and take it below 0."""
+    rule = jaxmkl.updates.RLS(0.1)
+    features = jaxmkl.features.FourierFeatures(40, orthogonal=True, scale="mean")
+    bank = jaxmkl.models.FeatureModels(jaxmkl.Gaussian(8.0), (rule,), features)
+    learner = jaxmkl.MKL(bank, jaxmkl.aggregate.Mixture())
+    draws = np.random.default_rng(0)
+    X = draws.normal(size=(400_000, 3)).astype(np.float32)
+    wanted = np.sin(X[:, 0] / 4)
+    y = wanted + 0.1 * draws.normal(size=len(X)).astype(np.float32)
+    state, outputs = jaxmkl.run(learner, begin(learner, 3), X, y)
+    S = np.asarray(state.models[0].rules[0].covariance, np.float64)
+    assert np.linalg.eigvalsh(S).min() > 0
+    errors = np.mean((np.asarray(outputs.prediction) - wanted).reshape(10, -1) ** 2, axis=1)
+    assert errors[-1] < errors[5]

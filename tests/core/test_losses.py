@@ -246,6 +246,32 @@ def test_parameters_are_swept_and_differentiated(x64):
     np.testing.assert_allclose(slope, (swept[4] - swept[3]) / (2 * step), rtol=1e-4)
 
 
+def test_quantiles_are_followed():
+    """Without features that matter, predictions settle where q of the labels are below."""
+    rng = np.random.default_rng(0)
+    y = rng.exponential(size=4000)
+    rule = updates.OGD(0.05, loss=losses.Pinball(0.75))
+    bank = models.FeatureModels(jaxmkl.Linear(), rule, jaxmkl.features.LinearFeatures())
+    learner = jaxmkl.MKL(bank)
+    state = begin(learner, 1)
+    with pytest.warns(RuntimeWarning, match="all 4000 rows have the same inputs"):
+        _, outputs = jaxmkl.run(learner, state, np.ones((4000, 1)), y)
+    assert abs(float((y[1000:] < outputs.prediction[1000:]).mean()) - 0.75) < 0.02
+
+
+def test_a_learner_with_losses_is_written_and_read(tmp_path):
+    learner = jaxmkl.raker(KERNELS, num_features=3, loss=losses.EpsilonInsensitive(0.25))
+    state = begin(learner)
+    jaxmkl.save(tmp_path / "it.npz", learner, state)
+    loaded, _ = jaxmkl.load(tmp_path / "it.npz", like=learner)
+    assert repr(loaded) == repr(learner)
+    assert "loss=EpsilonInsensitive(epsilon=0.25)" in repr(learner)
+    assert repr(eval(repr(learner.models[0].rules), vars(updates) | vars(losses)))
+    other = jaxmkl.raker(KERNELS, num_features=3)
+    with pytest.raises(ValueError, match=r"loss is EpsilonInsensitive.* and Squared\(\) in like"):
+        jaxmkl.load(tmp_path / "it.npz", like=other)
+
+
 @pytest.mark.parametrize("name", ["squared", "huber", "logistic", "hinge", "pinball"])
 def test_bounds_of_derivatives_are_reached_and_not_passed(name):
     """The curvature that warnings of step sizes read, by differences of slopes on a fine grid."""

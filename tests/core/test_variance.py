@@ -86,6 +86,20 @@ def test_models_that_do_not_know_theirs_count_between_models_alone():
     assert float(both.epistemic) == pytest.approx(wanted, rel=1e-3)
 
 
+@pytest.mark.endless
+def test_noise_of_a_stream_is_found():
+    """The noise is the labels' own, the prediction's variance shrinks, and e² / v is 1."""
+    X, y = stream(4000)
+    learner = least_squares()
+    state, outputs = jaxmkl.run(learner, begin(learner, 3), X, y)
+    assert float(state.noise.variance) == pytest.approx(0.09, rel=0.25)
+    ratio = (outputs.prediction - y)[100:] ** 2 / outputs.variance[100:]
+    assert float(ratio.mean()) == pytest.approx(1.0, abs=0.1)
+    near, far = jax.jit(learner.predict_many)(state, jnp.stack([X[0], 10 * X[0]])).epistemic
+    assert far > 20 * near
+    assert near < 0.01 * state.noise.variance
+
+
 @pytest.mark.slow
 def test_several_outputs_have_one_each():
     X, y = stream(600)
@@ -128,6 +142,8 @@ def test_a_query_that_needs_a_variance_takes_that_of_least_squares():
     unsure = np.abs(found.value) <= found.epistemic / 4
     np.testing.assert_array_equal(found.query, unsure)
     assert 0 < unsure.mean() < 1
+    with pytest.raises(ValueError, match="needs no variance"):
+        jaxmkl.raker(query=query, loss="hinge").init(jax.random.key(0), 3)
 
 
 @jax.jit

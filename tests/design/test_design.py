@@ -394,6 +394,19 @@ def test_one_kernel_in_a_stack_is_cted(gram: np.ndarray) -> None:
     assert stacked.kernel_weights.tolist() == [1.0]
 
 
+@pytest.mark.endless
+@with_sets
+def test_lmkal_is_at_most_gmkal(name: str, request: pytest.FixtureRequest) -> None:
+    grams = design.dictionary(points(name, request))
+    one = design.gmkal(grams)
+    each = design.lmkal(grams)
+    assert history(each)[-1] <= history(one)[-1]
+    Z = np.asarray(each.kernel_weights)
+    assert Z.shape == (grams.shape[1], 9)
+    assert (Z >= 0).all()
+    np.testing.assert_allclose(Z.sum(axis=1), 1.0, rtol=1e-9)
+
+
 @pytest.mark.slow
 def test_lmkal_stands_at_the_literal_coefficients(grams: np.ndarray) -> None:
     penalty = penalty_of(grams)

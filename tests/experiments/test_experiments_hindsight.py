@@ -7,14 +7,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.linalg
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.optimize import minimize
 from sklearn.linear_model import Ridge
 
 import jaxmkl
 from experiments import hindsight
 from experiments.hindsight import hindsight_losses
+from jaxmkl import metrics
 
 SMALL_PROGRAMS = True
+
+quick = settings(max_examples=40, deadline=None)
 
 
 def linear_learner(num_kernels, num_inputs):
@@ -26,6 +31,33 @@ def linear_learner(num_kernels, num_inputs):
     bank = types.SimpleNamespace(kernels=range(1, num_kernels + 1), features=features)
     drawn = types.SimpleNamespace(frequencies=jnp.zeros((num_kernels, 1, num_inputs), float))
     return types.SimpleNamespace(models=(bank,)), types.SimpleNamespace(models=(drawn,))
+
+
+@pytest.mark.endless
+@quick
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    rows=st.integers(1, 40),
+    columns=st.integers(1, 6),
+    rank=st.integers(1, 6),
+    regularization=st.sampled_from([0.0, 1e-3, 0.5, 20.0]),
+    block=st.sampled_from([1, 3, 16, 512]),
+)
+def test_hindsight_of_linear_features(seed, rows, columns, rank, regularization, block):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, rank)) @ rng.normal(size=(rank, columns))
+    y = rng.normal(size=rows)
+    with jax.enable_x64(True), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hindsight, "ROWS_AT_ONCE", block)
+        learner, state = linear_learner(2, columns)
+        losses = hindsight_losses(learner, state, X, y, regularization)
+    for loss, scale in zip(losses, (1, 2), strict=True):
+        if regularization:
+            model = Ridge(alpha=regularization, fit_intercept=False, solver="svd")
+            fitted = model.fit(scale * X, y).predict(scale * X)
+        else:
+            fitted = X @ scipy.linalg.lstsq(X, y, cond=1e-12)[0]
+        np.testing.assert_allclose(loss, np.sum((fitted - y) ** 2), rtol=1e-7, atol=1e-12)
 
 
 @pytest.mark.slow
@@ -79,6 +111,22 @@ def test_hindsight_leaves_out_what_the_learner_refuses():
     X[0, 1], y[1], X[2, 0] = np.nan, np.nan, np.inf
     result = hindsight_losses(learner, state, X, y)
     np.testing.assert_allclose(result, expected, rtol=1e-9)
+
+
+@pytest.mark.endless
+def test_a_run_against_its_best_kernel():
+    rng = np.random.default_rng(4)
+    X = rng.random((600, 2)).astype(np.float32)
+    y = np.sin(4 * X[:, 0]).astype(np.float32)
+    learner = jaxmkl.raker(jaxmkl.Gaussian([0.1, 0.5, 50.0]), num_features=20)
+    state = learner.init(jax.random.key(0), 2)
+    best = hindsight_losses(learner, state, X, y)
+    _, outputs = jax.lax.scan(learner.step, state, (jnp.asarray(X), jnp.asarray(y)))
+    total = float(metrics.running_mse(outputs.prediction, y)[-1]) * len(y)
+    # nobody who must learn on the way does as well as the best function known beforehand
+    gap = metrics.regret(outputs.loss, best)
+    assert gap == pytest.approx(total - best.min(), rel=1e-4)
+    assert 0 < gap < np.sum(y**2)
 
 
 def test_absolute_losses_in_hindsight_are_those_of_a_linear_program(x64):

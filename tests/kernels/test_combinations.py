@@ -14,6 +14,8 @@ from scipy.spatial.distance import cdist
 
 import jaxmkl
 from jaxmkl import features, kernels, models, pytree, updates
+from jaxmkl._blocks import take
+from jaxmkl.models import supports
 
 SMALL_PROGRAMS = True
 
@@ -132,6 +134,64 @@ def test_kernels_are_in_company_what_they_are_alone(x64):
         np.testing.assert_allclose(diagonal, own, rtol=1e-10, atol=1e-12)
 
 
+# --- models --------------------------------------------------------------------------------------
+
+NUM_POINTS = 24
+# one of every kind, and their Gram matrices
+P, G = Periodic(1.5), jaxmkl.Gaussian(0.8).on([0, 2])
+OWN = jaxmkl.KernelDictionary((P * G, 2.0 * P + FirstColumns(jaxmkl.Linear(), 2)))
+
+
+def grams_of_own(X):
+    k, g = periodic(1.5)(X, X), gaussian(0.8)(X[:, ::2], X[:, ::2])
+    return np.stack([k * g, 2 * k + X[:, :2] @ X[:, :2].T])
+
+
+def stream():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(NUM_POINTS, 3))
+    return X, np.where(np.sin(3 * X[:, 0]) + 0.3 * rng.normal(size=NUM_POINTS) > 0, 1.0, -1.0)
+
+
+@jax.jit
+def values_of(learner, state, X, y):
+    """Values of the models before each label."""
+
+    def round(state, example):
+        code = take(learner.encode(state, example[0][None]), 0)
+        return learner.step(state, example)[0], learner.predict_code(state, code)[1][0].values
+
+    return jax.lax.scan(round, state, (X, y))[1]
+
+
+@pytest.mark.endless
+def test_stores_and_sampled_dictionaries_take_kernels_of_ones_own(x64):
+    """Perceptrons with supports and on points, as many as there are, are those by Gram matrices.
+
+    They ask for values in all ways: of all kernels, of one a column, among supports.
+    """
+    one, (X, y) = updates.Perceptron(), stream()
+    stores = [
+        supports.DenseSupport(32, tile=8, period=8),
+        supports.SparseSupport(32, tile=8, period=8),
+        supports.BudgetSupport(NUM_POINTS, supports.SelfTuned(), period=8),
+        supports.BudgetSupport(NUM_POINTS, supports.Project(1e-6), period=8),
+    ]
+    banks = [models.SupportModels(OWN, one, store) for store in stores]
+    everything = features.SampledDictionary(NUM_POINTS, density=1e9)
+    learner = jaxmkl.MKL((*banks, models.FeatureModels(OWN.kernels[0], one, everything)))
+    state = learner.init(jax.random.key(0), 3)
+    coefficients, wanted = np.zeros((2, NUM_POINTS)), []
+    grams = grams_of_own(X)
+    for t in range(NUM_POINTS):
+        f = np.sum(coefficients * grams[:, :, t], axis=1)
+        coefficients[:, t] = np.where(y[t] * f <= 0, y[t], 0)
+        wanted.append([*f, *f, *f, *f, f[0]])
+    assert 3 < (coefficients != 0).sum(axis=1).min() < NUM_POINTS
+    values = values_of(learner, state, X, y)
+    np.testing.assert_allclose(values, wanted, rtol=1e-6, atol=1e-6)
+
+
 # --- columns -------------------------------------------------------------------------------------
 
 
@@ -232,8 +292,7 @@ def test_features_of_products_are_unbiased(x64):
 @pytest.mark.endless
 def test_bandwidths_of_parts_have_derivatives(x64):
     """Derivatives of the loss of a run, and of Gram matrices, against differences."""
-    rng = np.random.default_rng(1)
-    X, y = rng.normal(size=(24, 3)), rng.choice([-1.0, 1.0], 24)
+    X, y = stream()
 
     def kernel(b):
         return jaxmkl.Gaussian(b[0]).on([0, 2]) * jaxmkl.Laplacian(b[1:][None]).on([1, 0])

@@ -14,6 +14,7 @@ from jaxmkl.tables import with_tasks
 from jaxmkl.wrappers import RunningMoments, label_budget, scaled
 from tests.common.task_streams import (
     NUM_INPUTS,
+    SIZE,
     assert_same,
     begin,
     covariances,
@@ -28,6 +29,37 @@ SMALL_PROGRAMS = True
 
 
 # --- tasks ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.endless
+def test_one_task_without_the_whole_is_the_single_task_learner(x64):
+    """In NumPy: one Gaussian, kept as the inverse of its covariance."""
+    learner = make(None, components="local", loss="squared_hinge")
+    _, X, y = examples(250, 1)
+    start = begin(learner)
+    outputs, states = jax.tree.map(np.asarray, scanned_values(learner, start, X, y))
+    mean, precision = np.zeros(SIZE), np.eye(SIZE)
+    for t in range(250):
+        phi = states[t]
+        f = mean @ phi
+        assert abs(f - outputs.prediction[t]) < 1e-8
+        if y[t] * f < 1:
+            precision += np.outer(phi, phi)
+            s = np.linalg.solve(precision, phi)
+            mean = mean + (1 - y[t] * f) / (1 + phi @ s) * y[t] * s
+    assert outputs.queried.all()
+
+
+def scanned_values(learner, start, X, y):
+    """The outputs, and the coordinates (T, D) of all examples in their rounds."""
+    _, (outputs, states) = scanned(learner, start, X, y)
+
+    @jax.jit
+    def phi(learner, state, x):
+        code = jax.tree.map(lambda leaf: leaf[0], learner.encode(state, x[None])).own
+        return learner.dictionary.predict(state.dictionary, code.dictionary)[0][0]
+
+    return outputs, jax.vmap(phi, in_axes=(None, 0, 0))(learner, states, X)
 
 
 @pytest.mark.slow

@@ -98,6 +98,23 @@ def test_a_model_that_does_not_take_part_stays():
     np.testing.assert_array_equal(changed, SMALL.plan.roots[SMALL.plan.model == 1])
 
 
+@pytest.mark.endless  # stages are those of plain loops above
+def test_boosting_follows_what_a_forest_misses():
+    """A sum of steps in many inputs, without noise."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(2000, 8)).astype(np.float32)
+    y = np.sum(X > 0.5, axis=1).astype(np.float32)
+    bank = TreeModels(8, sample=1024, stages=8)
+    state = bank.init(jax.random.key(0), 8, "float32")
+    count = jnp.asarray(1024, jnp.int32)
+    seen = Renewal(X[:1024], y[:1024], count, count, count, jax.random.key(1))
+    _, values = played(
+        bank, renewed(bank, state, seen), X[1024:], y[1024:], np.ones((976, 2), bool)
+    )
+    of_forest, boosted = np.mean((values - y[1024:, None]) ** 2, axis=0)
+    assert boosted < 0.6 * of_forest
+
+
 def test_its_room_is_as_it_says():
     """A tree of a stage has half of the points, and two in a leaf at least."""
     plan = TreeModels(stages=24).plan

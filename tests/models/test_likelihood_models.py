@@ -133,6 +133,22 @@ def test_keeps_the_contract(case):
     check_learner(learner)
 
 
+@pytest.mark.endless
+def test_finds_the_input_that_matters():
+    draws = np.random.default_rng(0)
+    X = draws.normal(size=(600, 6)).astype(np.float32)
+    y = np.sin(2 * X[:, 4])
+    inside = FeatureModels(jaxmkl.Gaussian(1.0), RLS(0.01), FourierFeatures(20))
+    errors = []
+    for bank in (inside, LikelihoodModels(inside, sample=200)):
+        learner = jaxmkl.MKL(bank, loss="squared")
+        state, outputs = jaxmkl.run(learner, learner.init(jax.random.key(0), 6), X, y)
+        errors.append(outputs.loss[300:].mean())
+    shares = learner.importances(state)
+    assert shares[4] > 0.9
+    assert errors[1] < errors[0] / 20
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", long(["diagonal"], ["diagonal", "full"]))
 def test_bad_input_leaves_the_metric_finite(shape):
@@ -162,3 +178,17 @@ def test_a_constant_input_does_not_matter():
     learner = learner_of(size=7)
     state, _ = scan(learner, begin(learner, 3), X, y)
     assert learner.importances(state)[1] == 0
+
+
+@pytest.mark.endless
+def test_derivatives_go_through_a_run():
+    X, y = stream(40, dtype=np.float32)
+
+    def total(width):
+        inside = FeatureModels(jaxmkl.Gaussian(width), RLS(0.1, period=8), FourierFeatures(3))
+        bank = LikelihoodModels(inside, first=16, sample=8, steps=2)
+        learner = jaxmkl.MKL(bank, loss="squared")
+        state = begin(learner, 3)
+        return scan(learner, state, X, y)[1].loss.sum()
+
+    assert np.isfinite(jax.jit(jax.grad(total))(jnp.array([0.7]))).all()

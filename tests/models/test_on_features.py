@@ -216,6 +216,17 @@ def test_a_label_not_asked_for_still_shows_its_input_to_the_dictionary():
     assert np.any(of_gradient[1] != of_gradient[2])
 
 
+@pytest.mark.endless
+def test_an_example_without_a_usable_label_teaches_nothing():
+    """Its input comes into the dictionary, which knows no labels."""
+    state = amid_a_stream()
+    after, skipped = (
+        updated(state, EXAMPLE, np.float32(np.nan)),
+        jax.jit(LEARNER.skip)(state, EXAMPLE),
+    )
+    assert_equal(after, skipped.replace(invalid=state.invalid + 1))
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [

@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from sklearn.datasets import make_friedman1
+from sklearn.ensemble import ExtraTreesRegressor
 
 import jaxmkl
 from jaxmkl import abilities
@@ -136,6 +138,20 @@ def test_each_tree_has_inputs_of_its_own():
         np.testing.assert_array_equal(leaf[i], wanted)
         by = [chosen[i][own[0]] for own in splits]
         np.testing.assert_array_equal(splits_of(forest, i)[1][: len(splits)], by)
+
+
+@pytest.mark.endless
+def test_forests_are_as_good_as_those_of_scikit_learn():
+    X, y = make_friedman1(1600, 10, noise=0.1, random_state=0)
+    X, y = X.astype(np.float32), y.astype(np.float32)
+    forest, leaf = grow(SEEDS, X[:800], y[:800, None], 800, 40)
+    means = [np.bincount(own, y[:800]) / np.bincount(own) for own in np.asarray(leaf)]
+    at = np.asarray(leaves_of(forest, X[800:]))
+    ours = np.mean([mean[own] for mean, own in zip(means, at, strict=True)], axis=0)
+    theirs = ExtraTreesRegressor(60, random_state=0).fit(X[:800], y[:800]).predict(X[800:])
+    errors = [np.mean((values - y[800:]) ** 2) for values in (ours, theirs)]
+    assert errors[0] < 1.1 * errors[1]
+    assert np.corrcoef(ours, theirs)[0, 1] > 0.98
 
 
 @pytest.mark.endless
@@ -323,7 +339,6 @@ def test_sums_in_any_order(dtype):
     assert_equal(forward, backward)
 
 
-@pytest.mark.slow
 def test_growth_in_a_single_piece_is_that_in_pieces():
     """The form of GPUs and that of CPUs make the same trees, bit for bit."""
     draws = np.random.default_rng(0)

@@ -66,6 +66,9 @@ def sketch(name, **arguments):
     )
 
 
+# --- kernels -------------------------------------------------------------------------------------
+
+
 # --- which places are drawn ----------------------------------------------------------------------
 
 
@@ -89,7 +92,39 @@ def test_draws_by_hand(values, u, wanted):
     assert draw(np.array(values, np.float64), np.array(u)) == wanted
 
 
+def test_draws_have_the_chances_of_their_values():
+    values, rng = np.array([1.0, 0.0, 2.0, 5.0]), np.random.default_rng(1)
+    pairs = [tuple(draw(values, u)) for u in rng.random((20_000, 2))]
+    wanted = {(0, 2): 1 / 8 * 2 / 7, (0, 3): 1 / 8 * 5 / 7, (2, 0): 2 / 8 * 1 / 6}
+    wanted |= {(2, 3): 2 / 8 * 5 / 6, (3, 0): 5 / 8 * 1 / 3, (3, 2): 5 / 8 * 2 / 3}
+    assert set(pairs) == set(wanted)
+    for pair, chance in wanted.items():
+        error = math.sqrt(chance * (1 - chance) / len(pairs))
+        assert abs(pairs.count(pair) / len(pairs) - chance) < 4.5 * error
+
+
 # --- OKS-SIL -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("label", "bound"), [(1, 0.6), (-1, 0.9)])
+def test_the_kernel_stays_inside_its_bounds(label, bound):
+    one = HypothesisSketch(LN2, 0.6, 0.9, eta=1.0, rate=100.0)
+    one.step([0.0], 1, np.zeros(3))
+    one.step([1.0], label, np.zeros(3))
+    assert one.theta == bound
+
+
+@pytest.mark.parametrize(("label", "wanted"), [(1, [4, 5, 6, 7]), (-1, [4, 5, 0.3, 0.4])])
+def test_logarithmic_parameters_stay_inside_the_bounds_of_each(label, wanted):
+    low, high = np.array([0.1, 0.2, 0.3, 0.4]), np.array([4.0, 5.0, 6.0, 7.0])
+    one = HypothesisSketch(
+        np.ones(4), low, high, kernel=TWO_GAUSSIANS, logarithmic=True, eta=0.1, rate=1e4
+    )
+    one.step([0.0], 1, np.zeros(3))
+    one.theta = np.ones(4)  # x itself has moved the two weights already
+    # y f / eta = k(x, x) + y k(x, v): weights are worth more at x itself, widths nothing there
+    one.step([1.0], label, np.zeros(3))
+    np.testing.assert_allclose(one.theta, wanted, rtol=1e-14)
 
 
 def test_the_squared_loss_weighs_by_its_slope():
@@ -324,9 +359,25 @@ def test_a_sampled_kernel_by_hand():
     assert one.coefficients == [[-0.5, 0.5], [0.5]]  # not divided by p
 
 
+@pytest.mark.parametrize("label", [-1, 1])
+def test_a_score_of_zero_of_a_sampled_kernel_is_a_mistake(label):
+    one = SampledKernel([polynomial(1)] * 2)
+    assert one.step([1.0], label, 0.0) == 0
+    assert one.mistakes == 1
+    assert one.weights[0] < 1
+    one.step([1.0], label, 0.0)  # y f = 1
+    assert one.mistakes == 1
+
+
 def test_only_the_sampled_kernel_shrinks():
     one = SampledKernel([polynomial(1)] * 2, eta=0.5, rate=0.0, regularization=0.4)
     one.step([1.0], 1, 0.0)
     one.step([1.0], 1, 0.9)
     one.step([3.0], 1, 0.0)  # y f = 3/2: nothing to learn
     assert one.coefficients == [[0.4], [0.5]]
+
+
+def test_the_last_kernel_where_rounding_leaves_none():
+    one = SampledKernel([polynomial(1)] * 3)
+    one.step([1.0], 1, 1.0)
+    assert one.drawn == 2

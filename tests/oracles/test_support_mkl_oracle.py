@@ -1,14 +1,15 @@
 """The oracle of the support-vector learners against results worked by hand and first principles.
 
 Kernels are inner products and their squares where something is worked by hand; elsewhere
-functions are compared by explicit Gram matrices. Rules of first order, discounts and the choices
-of evictions are worked by hand in tests of the library, which agrees with the oracle.
+functions are compared by explicit Gram matrices.
 """
+
+import math
 
 import numpy as np
 import pytest
 
-from tests.oracles.support_mkl import SupportMKL, gaussian, polynomial
+from tests.oracles.support_mkl import SupportMKL, gaussian, polynomial, shrinking_factor
 
 HAND_X = [(1, 0), (0, 1), (1, 1), (2, 1), (-1, 1), (-2, 1)]
 HAND_Y = [1, -1, 1, 1, -1, 1]
@@ -66,11 +67,93 @@ def test_perceptrons_their_votes_and_weights():
     assert learner.support == [4, 5]
 
 
+@pytest.mark.parametrize(("label", "wanted"), [(1, 1), (-1, 0)])
+def test_a_score_of_zero_votes_plus_one(label, wanted):
+    learner = SupportMKL([polynomial(1), polynomial(2)], weighting="uniform")
+    run(learner, HAND_X[:1], [label])
+    learner.expansions[1].entries.clear()
+    assert learner.step(np.array([1, 0]), 1, np.zeros(2), np.zeros(2)) == wanted
+    assert learner.f.tolist() == [label, 0]
+
+
 def test_value_is_weighted_with_the_weights_before_the_discount():
     learner = SupportMKL([polynomial(1), polynomial(2)], gamma=0.5, combination="value")
     predictions = run(learner, HAND_X, HAND_Y)
     np.testing.assert_allclose(predictions, [0, 0, 0, 8, -1, -4 * 2 / 3 - 5 / 3], rtol=1e-15)
     assert learner.mistakes == 4
+
+
+@pytest.mark.parametrize(
+    ("normalized", "coefficients", "f"),
+    [
+        # (2, 0): hinge 1, k 4: 1/4. (1, 1): f = 1/2, hinge 1/2, k 2: 1/4. (0, 4): f = 1, y = -1,
+        # hinge 2, k 16: 1/8. (-2, 0): f = -3/2, hinge 5/2, k 4: 5/8 is cut at C = 1/2.
+        (True, [1 / 4, 1 / 4, -1 / 8, 1 / 2], [0, 1 / 2, 1, -3 / 2]),
+        # with k = 1: hinge 1, above C = 1/2. (1, 1): f = 1, no loss. (0, 4): f = 0, hinge 1.
+        # (-2, 0): f = -2, hinge 3.
+        (False, [1 / 2, -1 / 2, 1 / 2], [0, 1, 0, -2]),
+    ],
+)
+def test_passive_aggressive(normalized, coefficients, f):
+    learner = SupportMKL([polynomial(1)], rule="pa", cap=0.5, normalized_step=normalized)
+    seen = []
+    for x, y in zip([(2, 0), (1, 1), (0, 4), (-2, 0)], [1, 1, -1, 1], strict=True):
+        run(learner, [x], [y])
+        seen.append(learner.f[0])
+    np.testing.assert_allclose(seen, f, rtol=1e-15)
+    np.testing.assert_allclose([c for _, c in learner.places[0]], coefficients, rtol=1e-15)
+
+
+def test_sparse_passive_aggressive():
+    learner = SupportMKL([polynomial(1)], rule="spa", rate=0.1, alpha=0.5, beta=2.0)
+    # hinge 1: rho = .5/2; eta/rho = .4 < hinge/k = 1
+    learner.step((1, 0), 1, [0.2499], [0])
+    np.testing.assert_allclose([c for _, c in learner.places[0]], [0.4], rtol=1e-15)
+    # f = 1.2, hinge 2.2: rho = .25 again, which u misses
+    learner.step((3, 0), -1, [0.25], [0])
+    assert learner.support == [1]
+    # f = .8, hinge .2: rho = .1, eta/rho = 1, hinge/k = .05
+    learner.step((2, 0), 1, [0.1], [0])
+    assert learner.support == [1]
+    learner.step((2, 0), 1, [0.0999], [0])
+    np.testing.assert_allclose([c for _, c in learner.places[0]], [0.4, 0.05], rtol=1e-14)
+    # f = 1 for (2, 0): no loss, nothing to learn
+    learner.step((2, 0), 1, [0.0], [0])
+    assert learner.support == [2]
+
+
+def test_gradient_descent_on_the_hinge():
+    learner = SupportMKL([polynomial(1)], rule="ogd", rate=0.5, regularization=0.2)
+    learner.step((2, 0), 1, [0], [0])  # f = 0: 1/2
+    assert learner.places[0] == [(0, 0.5)]
+    learner.step((0.5, 0), 1, [0], [0])  # y f = 1/2: .45 and 1/2
+    np.testing.assert_allclose(learner.places[0], [(0, 0.45), (1, 0.5)], rtol=1e-15)
+    learner.step((2, 0), 1, [0], [0])  # y f = 2.3: only the shrinking
+    np.testing.assert_allclose(learner.places[0], [(0, 0.405), (1, 0.45)], rtol=1e-15)
+
+
+def test_gradient_descent_on_the_squared_loss():
+    kernels = [polynomial(1), polynomial(2)]
+    rule = {"rule": "ogd", "loss": "squared", "rate": 0.125, "regularization": 0.8}
+    learner = SupportMKL(kernels, **rule, discount="squared", hedge_rate=0.5, combination="value")
+    predictions = run(learner, [(2, 0), (1, 1)], [2, 1])
+    # 2 · 1/8 · 2 = 1/2; then f = 1 and 2: shrinking by .9, steps 0 and -1/4
+    np.testing.assert_allclose(predictions, [0, 1.5], rtol=1e-15)
+    np.testing.assert_allclose(learner.places[0], [(0, 0.45), (1, 0)], rtol=1e-15)
+    np.testing.assert_allclose(learner.places[1], [(0, 0.45), (1, -0.25)], rtol=1e-15)
+    # squared losses 4, 4 and 0, 1
+    second = math.exp(-0.5) / (1 + math.exp(-0.5))
+    np.testing.assert_allclose(learner.weights, [1 - second, second], rtol=1e-15)
+    assert learner.mistakes == 0
+
+
+def test_discount_by_the_hinge():
+    learner = SupportMKL([polynomial(1), polynomial(2)], gamma=0.5, discount="hinge")
+    run(learner, HAND_X[:4], HAND_Y[:4])
+    np.testing.assert_allclose(learner.weights, [1 / 2, 1 / 2], rtol=1e-15)
+    run(learner, HAND_X[4:], HAND_Y[4:])
+    # margins 2 and 0, then -4 and -5: hinge losses 0 + 5 and 1 + 6
+    np.testing.assert_allclose(learner.weights, [4 / 5, 1 / 5], rtol=1e-15)
 
 
 # --- sampling ------------------------------------------------------------------------------------
@@ -167,12 +250,36 @@ def test_those_who_speak_are_drawn_after_a_label():
 # --- budgets -------------------------------------------------------------------------------------
 
 
+def test_oldest_is_replaced_in_its_place():
+    learner = SupportMKL([gaussian(0.01)], budget=3, policy="oldest")
+    X = np.arange(5.0)[:, None]  # so far apart that every score is 0: all are learned
+    run(learner, X, [1, -1, 1, -1, 1])
+    assert learner.places[0] == [(3, -1), (4, 1), (2, 1)]
+
+
 def test_random_place_is_replaced_in_place():
     learner = SupportMKL([gaussian(0.01)], budget=3, policy="random")
     X = np.arange(6.0)[:, None]
     # int(3 v): nothing is removed in the first three rounds, then 1, 1 and (clipped) 2
     run(learner, X, [1, -1, 1, -1, 1, -1], v=np.array([[0.9, 0.9, 0.9, 0.34, 0.66, 1.0]]).T)
     assert learner.places[0] == [(0, 1), (4, 1), (5, -1)]
+
+
+def test_shrinking_factor_is_the_largest_that_is_allowed():
+    rng = np.random.default_rng(0)
+    kinds = set()
+    phi = np.linspace(0.0, 1.0, 100_001)[1:]
+    for _ in range(400):
+        errors = int(rng.integers(1, 20))
+        d, mu = rng.uniform(0, 2), rng.uniform(-2, 2)
+        damage = 15 / 32 * (errors - rng.uniform(1, min(errors, 3) + 1e-9))
+        allowed = damage + (d * phi) ** 2 + 2 * d * phi * (1 - phi * mu) <= 15 / 32 * errors
+        largest = shrinking_factor(d, mu, damage, errors)
+        assert abs(largest - phi[allowed].max()) <= 1.001e-5
+        kinds.add((largest < 1, d > 2 * mu))
+    assert len(kinds) == 4  # shrunk or not, quadratic terms of both signs
+    # without a quadratic term: 2 d phi <= 15/32
+    assert shrinking_factor(1.0, 0.5, 0.0, 1) == pytest.approx(15 / 64, rel=1e-15)
 
 
 def test_forgetron_keeps_its_bound():
@@ -289,6 +396,12 @@ def test_replaced_place_of_the_simple_form():
     learner.step((1, 0), -1, [0], [0])
     assert learner.f[0] == 3
     assert learner.places[0] == [(2, 1.5), (1, 1.0)]
+
+
+def test_equal_objectives_replace_the_first_place():
+    learner = SupportMKL([gaussian(0.01)], rule="pa", cap=1.0, budget=3, policy="replace")
+    run(learner, np.arange(4.0)[:, None], [1, -1, 1, -1])
+    assert learner.places[0] == [(3, -1), (1, -1), (2, 1)]
 
 
 @pytest.mark.parametrize("threshold", [0.0, 0.9])

@@ -3,6 +3,8 @@
 import dataclasses
 import re
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from support_cases import (
@@ -132,3 +134,59 @@ def test_agrees_with_the_oracle(name, x64):
     check_end(learner, state, expected, X)
     if CASES[name].budget is not None:
         assert (np.asarray(state.models[0].number) == CASES[name].budget).any(), "one is full"
+
+
+# --- Theorem 2: how many support vectors there are in the mean -----------------------------------
+
+T, SEEDS = 128, 16
+
+
+@jax.jit
+def supports_of_seeds(learner, keys, X, y):
+    """Supports (S, P) at the end, and the sums (S, P) of p ρ and of p l / β over the rounds."""
+    alpha, beta = learner.models[0].rule.alpha, learner.models[0].rule.beta
+
+    def of_seed(key):
+        start = learner.init(key, X.shape[1], X.dtype)
+
+        def one(state, example):
+            x, label = example
+            code = jax.tree.map(lambda leaf: leaf[0], learner.encode(state, x[None]))
+            loss = jnp.maximum(0, 1 - label * learner.predict_own(state, code.own)[1].models[0][0])
+            w = learner.aggregate.weights(state.aggregate)
+            p = (1 - learner.select.smoothing) * w / jnp.max(w) + learner.select.smoothing
+            state, _ = learner.step(state, example)
+            return state, (p * jnp.minimum(alpha, loss) / beta, p * loss / beta)
+
+        state, sums = jax.lax.scan(one, start, (X, y))
+        return state.models[0].number, *(jnp.sum(each, axis=0) for each in sums)
+
+    return jax.vmap(of_seed)(keys)
+
+
+@pytest.mark.endless
+@pytest.mark.parametrize(
+    ("noise", "alpha", "beta"), [(0.5, 0.4, 1.0), (0.05, 1.0, 3.0), (0.05, 2.0, 2.0)]
+)
+def test_supports_of_spa_are_bounded_in_the_mean(noise, alpha, beta):
+    """E #SV_i <= min(α T / β, E Σ l_t / β) for every kernel, on labels that cannot be learned too.
+
+    As #SV_i - Σ p ρ is a martingale, its mean is 0, and its variance at most E Σ p ρ.
+    """
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-1, 1, size=(T, 4)).astype(np.float32)
+    y = np.where((X[:, 0] * X[:, 1] > 0) ^ (rng.random(T) < noise), 1, -1).astype(np.float32)
+    learner = published("spa", num_examples=T, num_inputs=4)
+    (bank,) = learner.models
+    rule = dataclasses.replace(bank.rule, alpha=alpha, beta=beta)
+    learner = dataclasses.replace(learner, models=dataclasses.replace(bank, rule=rule))
+    found = supports_of_seeds(learner, jax.random.split(jax.random.key(1), SEEDS), X, y)
+    number, drawn, losses = (np.asarray(each, np.float64) for each in found)
+    error = np.sqrt(drawn.mean(axis=0) / SEEDS)
+    bound = np.minimum(alpha * T / beta, losses.mean(axis=0))
+    assert (number.mean(axis=0) <= bound + 5 * error).all()
+    assert (np.abs(number - drawn).mean(axis=0) > 0).any()
+    assert (np.abs((number - drawn).mean(axis=0)) <= 5 * error + 1e-9).all()
+    if noise == 0.5:
+        # losses stay above α: the bound is nearly reached
+        assert number.mean(axis=0).max() > 0.9 * alpha * T / beta

@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 from feature_cases import (
     PAPER_BANDWIDTHS,
+    SMALL,
     check_outputs,
     check_state,
+    experts_of,
     ogd,
     rls,
     run_oracle,
+    small,
     two_classes,
     wave,
 )
@@ -200,3 +203,39 @@ def test_single_precision_stays_near_the_oracle():
     assert outputs.prediction.dtype == jnp.float32
     assert np.mean(np.asarray(outputs.queried) != expected.queried) <= 0.02
     assert np.sqrt(np.mean((np.asarray(outputs.prediction) - expected.prediction) ** 2)) < 0.02
+
+
+# --- recursive least squares ---------------------------------------------------------------------
+
+
+@pytest.mark.endless
+def test_covariances_survive_forgetting_in_single_precision():
+    """4,992 examples, most of them the same point: it excites one direction, the rest would grow.
+
+    1 / 0.9^2000 is 1e91: without a bound on the trace nothing would be left of the covariance.
+    """
+    rng = np.random.default_rng(8)
+    X = np.tile(rng.normal(size=(1, 3)), (4_992, 1)).astype(np.float32)
+    X[2_000:2_250] = rng.normal(size=(250, 3))
+    X[4_000:] = rng.normal(size=(992, 3))
+    y = np.sin(X[:, 0]).astype(np.float32)
+    learner = small("expert_mkl", step_sizes=(0.1,), forgetting=(0.9, 0.99, 0.999, 1.0))
+    state = learner.init(jax.random.key(4), 3)
+    (rule,) = [r for r in learner.models[0].rules if isinstance(r, RLS)]
+    state, outputs = jaxmkl.run(learner, state, X, y)
+    _, S = experts_of(learner, state)
+    assert len(S) == 4 * len(SMALL)
+    assert np.isfinite(S).all()
+    scale = np.abs(S).max(axis=(1, 2), keepdims=True)
+    assert (np.abs(S - S.transpose(0, 2, 1)) <= 1e-6 * scale).all()
+    eigenvalues = np.linalg.eigvalsh((S + S.transpose(0, 2, 1)) / 2)
+    assert (eigenvalues[:, 0] >= -1e-4 * eigenvalues[:, -1]).all()
+    traces = np.trace(S, axis1=1, axis2=2)
+    bound = float(rule.max_growth) * 10 / float(np.asarray(rule.regularization))
+    assert (traces <= 1.01 * bound).all()
+    assert np.isfinite(np.asarray(outputs.prediction)).all()
+    # it has stayed able to learn: at the end it is as good as a learner without that past
+    _, fresh = jaxmkl.run(learner, learner.init(jax.random.key(4), 3), X[4_000:], y[4_000:])
+    losses = np.asarray(outputs.loss, np.float64)
+    assert losses[4_500:].mean() <= 1.2 * np.asarray(fresh.loss, np.float64)[500:].mean()
+    assert losses[1_000:2_000].mean() < 1e-4

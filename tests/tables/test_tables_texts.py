@@ -1,5 +1,9 @@
 """Texts become words: as scikit-learn weighs them, and mistakes beside its bag of words."""
 
+import ast
+import sysconfig
+from pathlib import Path
+
 import jax
 import numpy as np
 import polars as pl
@@ -29,6 +33,22 @@ def texts_of(seed, num_words, num_classes, rows, length, spread):
         " ".join(draws.choice(words, n, p=shares[k])) for n, k in zip(lengths, y, strict=True)
     ]
     return texts, y
+
+
+def docstrings():
+    """Docstrings of Python's own packages, and the package of each."""
+    names = "asyncio", "email", "logging", "multiprocessing", "unittest", "xml"
+    root, texts, y = Path(sysconfig.get_paths()["stdlib"]), [], []
+    for k, name in enumerate(names):
+        for path in sorted((root / name).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text())):
+                kinds = ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef
+                text = ast.get_docstring(node) if isinstance(node, kinds) else None
+                if text and "test" not in path.parts:
+                    texts.append(text)
+                    y.append(k)
+    order = np.random.default_rng(0).permutation(len(texts))
+    return [texts[i] for i in order], np.array(y)[order]
 
 
 def first_rows(cells, y=None):
@@ -174,6 +194,7 @@ TEXTS = {
     "29 words": lambda: texts_of(2, 29, 5, 2500, 5, 1.2),
     "1,000 words": lambda: texts_of(3, 1000, 2, 2500, 12, 1.2),
     "5,000 words": lambda: texts_of(4, 5000, 4, 2500, 12, 1.3),
+    "docstrings": docstrings,
 }
 
 

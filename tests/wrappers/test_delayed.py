@@ -10,7 +10,7 @@ import jaxmkl
 from jaxmkl import abilities, features, models, query, updates
 from jaxmkl.wrappers import delayed, lagged, predictive, probabilities
 from tests.common.marks import long, quick
-from tests.common.trees import assert_equal, begin, plain, scan
+from tests.common.trees import assert_equal, plain, scan
 
 SMALL_PROGRAMS = True
 NUM_EXAMPLES, NUM_INPUTS = 40, 2
@@ -86,6 +86,10 @@ def oracle(delay, labels=0, errors=0, most=MOST, bad=()):
     return np.array(predictions), np.array(queried), inner.theta
 
 
+def begin(learner, dtype=None):
+    return learner.init(jax.random.key(0), NUM_INPUTS, dtype)
+
+
 # --- against NumPy -------------------------------------------------------------------------------
 
 
@@ -144,6 +148,19 @@ def test_labels_of_a_budget_are_outstanding_while_they_are_due():
     assert (int(after.inner.remaining), int(after.inner.outstanding)) == (1, 8)
     inner = learner.flushed(after).inner
     assert (int(inner.remaining), int(inner.outstanding)) == (1, 0)
+
+
+@pytest.mark.endless
+def test_a_rate_is_kept_whatever_the_delay():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(1000, NUM_INPUTS)).astype(np.float32)
+    learner = linear(query.Rate(0.2))
+    outputs = jaxmkl.run(learner, begin(learner), X, X[:, 0], delay=300)[1]
+    asked = np.cumsum(outputs.queried)
+    due = 0.2 * np.arange(1, 1001)
+    # those not asked for are counted when they are learned
+    assert (asked <= due + 2 + due / 40 + 1).all()
+    assert asked[-1] > 100
 
 
 @pytest.mark.endless

@@ -82,6 +82,24 @@ def test_oracle_in_units_of_the_deviation(x64):
     assert int(state.labels) == labels == 199 - silent
 
 
+@pytest.mark.endless
+@pytest.mark.parametrize(
+    "around",
+    [
+        intervals,
+        lambda inner: intervals(scaled_targets(inner)),
+    ],
+)
+def test_widths_are_of_the_labels_order_from_the_start(around):
+    """Where the learner's variance is 0 at first, as nothing or only zeros came before."""
+    X, y = stream(600, 0.1)
+    for labels in (y, y - y[0], np.where(np.arange(600) < 20, 0.0, y)):
+        learner = around(least_squares())
+        low, high = plain(scan(learner, begin(learner), X, labels)[1].interval)
+        assert (high - low)[30:].max() < 10
+        np.testing.assert_allclose(jaxmkl.metrics.coverage(low, high, labels), 0.9, atol=0.02)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("level", [0.0, 38.16])
 def test_labels_that_do_not_vary_yet_make_no_narrow_interval(level):
@@ -190,7 +208,6 @@ def test_every_half_of_the_papers_streams_is_covered(name, dataset, data_dir):
     assert jaxmkl.metrics.width(low, high) < 3.3 * np.std(y)
 
 
-@pytest.mark.slow
 def test_dtypes_that_are_never_promoted_by_themselves():
     X, y = (array.astype(np.float32) for array in stream(4, 0.3))
     learner = intervals(jaxmkl.raker(KERNELS, num_features=4))

@@ -229,6 +229,24 @@ def test_a_budget_is_checked(budget):
 # --- both, and what wrappers hand through --------------------------------------------------------
 
 
+@pytest.mark.endless
+def test_wrappers_commute():
+    X, y = data()
+    bare, scaler = small("amkl", tolerance=0.5), wrappers.RunningRanks(capacity=6)
+    outer = wrappers.label_budget(wrappers.scaled(bare, scaler), 8)
+    inner = wrappers.scaled(wrappers.label_budget(bare, 8), scaler)
+    runs = []
+    for learner in (outer, inner):
+        runs.append(scan(learner, begin(learner, NUM_INPUTS), X, y))
+    (outer_end, one), (inner_end, other) = runs
+    assert_equal(one.queried, other.queried)
+    assert int(one.queried.sum()) == 8
+    np.testing.assert_allclose(one.prediction, other.prediction, rtol=1e-4, atol=1e-5)
+    assert_equal(outer_end.inner.scaler, inner_end.scaler)
+    assert int(outer_end.inner.scaler.num_seen) == NUM_EXAMPLES
+    assert int(outer_end.round) == int(inner_end.round) == NUM_EXAMPLES
+
+
 @pytest.mark.parametrize(
     ("task", "dtype"), [("regression", "float32"), ("classification", "float64")]
 )

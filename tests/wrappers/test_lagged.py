@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import jaxmkl
-from jaxmkl import query
+from jaxmkl import query, wrappers
 from jaxmkl.wrappers import lagged
-from tests.common.trees import assert_equal, begin, scan
+from tests.common.trees import assert_equal, scan
 
 SMALL_PROGRAMS = True
 NUM_EXAMPLES, NUM_INPUTS = 40, 2
@@ -22,6 +22,10 @@ def data(task="regression"):
     X = rng.normal(size=(NUM_EXAMPLES, NUM_INPUTS))
     y = X @ [0.7, -0.4] + 0.5 * rng.normal(size=NUM_EXAMPLES)
     return X, np.where(y > 0, 1.0, -1.0) if task == "classification" else y
+
+
+def begin(learner, dtype=None):
+    return learner.init(jax.random.key(0), NUM_INPUTS, dtype)
 
 
 BY_CHANCE = query.Random(0.6)
@@ -41,7 +45,7 @@ def test_oracle(task, x64):
     X, y = data(task)
     inner, L, M = small(task), 3, 2
     learner = lagged(inner, L, M)
-    start = begin(learner, dtype=np.float64)
+    start = begin(learner, np.float64)
     end, outputs = jaxmkl.run(learner, start, X, y, block_size=8)
     labels, errors, state = [0.0] * L, [0.0] * M, start.inner
     predict, update, skip = (jax.jit(f) for f in (inner.predict, inner.update, inner.skip))
@@ -120,6 +124,20 @@ def test_checks_see_the_inputs_given():
     bad = np.array([[0.0, 1.0], [2.0, 1.0]])
     with pytest.raises(ValueError, match="column 0 of X must be a task"):
         jaxmkl.run(tasks, begin(tasks), bad, np.array([1, -1]))
+
+
+@pytest.mark.endless
+def test_an_autoregression_is_found():
+    """y_t = 0.3 y_{t-1} - 0.9 y_{t-2} + noise, of which the inputs tell nothing."""
+    rng = np.random.default_rng(3)
+    y = np.zeros(1500)
+    for t in range(2, len(y)):
+        y[t] = 0.3 * y[t - 1] - 0.9 * y[t - 2] + 0.1 * rng.normal()
+    X = rng.normal(size=(len(y), 1))
+    inner = jaxmkl.expert_mkl(KERNELS, num_features=10)
+    learner = lagged(jaxmkl.scaled(inner, wrappers.RunningMoments()), 2)
+    outputs = jaxmkl.run(learner, learner.init(jax.random.key(0), 1), X, y)[1]
+    assert outputs.loss[-500:].mean() < 0.015 < 0.02 < y[-500:].var()
 
 
 @pytest.mark.parametrize(("argument", "number"), [("labels", -1), ("errors", 1.5)])

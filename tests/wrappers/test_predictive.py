@@ -134,6 +134,27 @@ def test_oracle(x64, known):
 
 
 @pytest.mark.endless
+def test_scale_follows_the_input():
+    X, y = stream(3000)
+    learner = intervals(predictive(learner_of(True, 20)))
+    state = learner.init(jax.random.key(0), 2)
+    _, outputs = jaxmkl.run(learner, state, X, y)
+    late, wide, narrow = slice(1000, None), X[1000:, 1] > 1, X[1000:, 1] < -1
+    low, high = (np.asarray(end)[late] for end in outputs.interval)
+    widths = high - low
+    assert np.median(widths[wide]) > 2.5 * np.median(widths[narrow])
+    found, y = jax.tree.map(lambda leaf: leaf[late], outputs.distribution), y[late]
+    inside = np.abs(np.asarray(found.cdf(y)) - 0.5) <= 0.45
+    for part in (wide, narrow):
+        assert 0.84 <= inside[part].mean() <= 0.96
+    assert 0.88 <= ((low <= y) & (y <= high)).mean() <= 0.92
+    # no normal distribution of one scale, the best of which is known afterwards, says so much
+    errors = np.asarray(outputs.prediction)[late] - y
+    best = stats.norm.logpdf(errors, 0, errors.std()).mean()
+    assert np.asarray(found.log_prob(y)).mean() > best + 0.3
+
+
+@pytest.mark.endless
 def test_units_and_outputs():
     """Targets in other units, and each output of two, have the distributions of one alone."""
     X, y = stream(200)
@@ -283,6 +304,26 @@ def test_a_density_that_is_not_known_has_no_derivative():
 
     X, y = X.astype("f"), y.astype("f")
     assert np.isfinite(jax.jit(jax.grad(loss))(0.1))
+
+
+@pytest.mark.endless
+def test_padding_and_refused_examples_leave_no_trace():
+    X, y = stream(40)
+    learner = predictive(learner_of(True))
+    state, _ = scan(learner, begin(learner), X.astype("f"), y.astype("f"))
+
+    @jax.jit
+    def after(label, present):
+        code = jax.tree.map(lambda leaf: leaf[0], learner.encode(state, X[:1].astype("f")))
+        _, aux = learner.predict_code(state, code)
+        yes = jnp.asarray(True)
+        return learner.update_code(state, code, aux, label, yes, present)[0].replace(inner=0)
+
+    before = state.replace(inner=0)
+    for label, present in ((1.0, False), (np.nan, True)):
+        jax.tree.map(np.testing.assert_array_equal, after(label, present), before)
+    changed = jax.tree.map(lambda a, b: bool((a != b).any()), after(1.0, True), before)
+    assert changed.density.running
 
 
 def test_errors():

@@ -1,5 +1,6 @@
 """wrappers.probabilities against a loop in NumPy."""
 
+import jax
 import numpy as np
 import pytest
 
@@ -100,6 +101,21 @@ def test_oracle(num_classes, passthrough, x64):
     np.testing.assert_allclose(outputs.loss, losses, rtol=1e-9)
     found = jaxmkl.metrics.log_loss(np.asarray(outputs.prediction), labels, num_classes)
     np.testing.assert_allclose(found, np.nanmean(losses), rtol=1e-9)
+
+
+@pytest.mark.endless
+def test_probabilities_are_kept_by_the_stream():
+    """Among all rounds of predicted probability p, a share p is positive."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(4000, 1)).astype(np.float32)
+    y = rng.random(4000) < 1 / (1 + np.exp(-2 * X[:, 0]))
+    learner = probabilities(jaxmkl.raker(jaxmkl.Gaussian([1.0]), num_features=10, loss="hinge"))
+    state = learner.init(jax.random.key(0), 1)
+    p = np.asarray(jax.nn.sigmoid(jaxmkl.run(learner, state, X, y)[1].prediction))[1000:]
+    for low in (0.0, 0.25, 0.5, 0.75):
+        rows = (p >= low) & (p < low + 0.25)
+        assert rows.sum() > 100
+        assert abs(y[1000:][rows].mean() - p[rows].mean()) < 0.1
 
 
 @pytest.mark.slow

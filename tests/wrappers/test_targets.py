@@ -106,6 +106,27 @@ def test_outliers_cost_little_where_labels_are_clipped():
     assert errors[5.0, "clean"] < 1.1 * errors[None, "clean"]
 
 
+@pytest.mark.endless
+@pytest.mark.filterwarnings("ignore:run. predictions err .* as the mean of the labels would")
+def test_hubers_loss_and_a_clip():
+    """Behind scaled targets its threshold is one deviation, whatever the labels' units."""
+    X, y = stream(2000)
+    y = 1e3 * y
+    rng = np.random.default_rng(1)
+    wild, sign = rng.random(2000) < 0.01, rng.choice([-1, 1], 2000)
+    errors = {}
+    for loss in ("squared", "huber"):
+        learner = scaled_targets(
+            jaxmkl.raker(KERNELS, num_features=10, loss=loss), None if loss == "squared" else 10.0
+        )
+        for size in (0.0, 1e9):
+            labels = np.where(wild, size * sign, y) if size else y
+            errors[loss, size] = np.mean((predictions(learner, X, labels) - y)[100:] ** 2)
+    assert errors["huber", 1e9] < 1.5 * errors["squared", 0.0]
+    assert errors["huber", 0.0] < 1.1 * errors["squared", 0.0]
+    assert errors["squared", 1e9] > 1e3 * errors["squared", 0.0]
+
+
 @pytest.mark.parametrize("at", [0, 700])
 def test_one_absurd_label_is_forgotten(at):
     X, y = stream(2000)
@@ -145,7 +166,6 @@ def test_errors(make, argument):
         make()
 
 
-@pytest.mark.slow
 def test_dtypes_that_are_never_promoted_by_themselves():
     learner = scaled_targets(jaxmkl.raker(KERNELS, num_features=4), clip=3.0)
     state = learner.init(jax.random.key(0), 2)
@@ -154,7 +174,6 @@ def test_dtypes_that_are_never_promoted_by_themselves():
         assert jaxmkl.run(learner, state, X, y)[0].residual > 0
 
 
-@pytest.mark.slow
 def test_losses_have_derivatives_by_the_labels():
     """The variance after the first label is 0, where the root has no derivative."""
     learner = scaled_targets(jaxmkl.raker(jaxmkl.Gaussian(1.0), num_features=4))
