@@ -18,6 +18,7 @@ from jaxmkl.evaluate import (
     words,
 )
 from jaxmkl.evaluate.effects import POINTS
+from jaxmkl.tables import Columns
 
 EFFECTS = 6  # columns whose effect is told
 TRIED = 16  # columns that are tried to find them, if none is known to matter
@@ -66,7 +67,7 @@ def effects_of(
     """
     columns, X = evaluation.columns, evaluation.latest
     found, texts = dict[str, Effect](), {begin for begin, _ in columns.of_words}
-    places = _places(evaluation)
+    places = columns.places
     of_no_text = [name for name in shares or places if places[name][0] not in texts]
     for name in of_no_text[: EFFECTS if shares else TRIED]:
         names, first = [columns.features[place] for place in places[name]], places[name][0]
@@ -85,59 +86,45 @@ def words_of(number: Predict, evaluation: Evaluation) -> dict[str, dict[str, Wor
     X = np.zeros((0, 0)) if watched is None else watched.judged(len(evaluation.runners))[0]
     if not columns.of_words or not len(X):
         return {}
-    places = _places(evaluation)
-    return {
-        name: words(
-            number,
-            X,
-            of[0],
-            [columns.features[place].removeprefix(f"{name}: ") for place in of],
-        )
-        for name, of in places.items()
-        if any(begin == of[0] for begin, _ in columns.of_words)
-    }
+    return {name: words(number, X, of[0],
+                        [columns.features[at].removeprefix(f"{name}: ") for at in of])
+            for name, of in columns.places.items()
+            if any(begin == of[0] for begin, _ in columns.of_words)}  # fmt: skip
 
 
 def idle_columns(
-    learner: Learner, values: Predict, evaluation: Evaluation, shares: Mapping[str, float]
+    moved: advice.Permuted, columns: Columns, shares: Mapping[str, float]
 ) -> dict[str, float]:
-    """The columns that may be left out: see :func:`jaxmkl.evaluate.advice.idle`."""
-    losses, X = _later(learner, values, evaluation)
-    places = _places(evaluation)
-    if not len(X) or len(places) < 2:
-        return {}
+    """The columns that may be left out: see :meth:`jaxmkl.evaluate.advice.Permuted.idle`."""
+    places = columns.places
     tried = [*(shares or places)][::-1][:PERMUTED]
-    found = advice.idle(losses, X, {name: places[name] for name in tried})
+    found = moved.idle({name: places[name] for name in tried}) if len(places) > 1 else {}
     return found if len(found) < len(places) else {}
 
 
 def growth_of(
-    learner: Learner, values: Predict, evaluation: Evaluation, shares: Mapping[str, float]
+    moved: advice.Permuted, columns: Columns, shares: Mapping[str, float]
 ) -> dict[str, float]:
-    """How much the error grows without each column: see :func:`jaxmkl.evaluate.advice.growth`.
+    """How much the error grows without each column, as :attr:`.results.Learned.growth`.
 
     Of very many columns, those with the largest ``shares`` are measured, or the first ones.
     """
-    losses, X = _later(learner, values, evaluation)
-    places = _places(evaluation)
-    tried = [*(shares or places)][:MEASURED]
-    return advice.growth(losses, X, {name: places[name] for name in tried}) if len(X) else {}
+    tried = [*(shares or columns.places)][:MEASURED]
+    return moved.growth({name: columns.places[name] for name in tried})
 
 
-def _later(
-    learner: Learner, values: Predict, evaluation: Evaluation
-) -> tuple[Predict, np.ndarray]:
-    """The losses of rows that were kept of the last half of the stream, twice, and these rows.
+def permuted(learner: Learner, values: Predict, evaluation: Evaluation) -> advice.Permuted:
+    """The losses of rows that were kept of the last half of the stream, if columns are permuted.
 
-    The rows (n, D) are none if they are too few to tell anything.
+    There are no rows if they are too few to tell anything.
     """
     watched, K = evaluation.now.watched, len(evaluation.columns.classes)
     X, y = np.zeros((0, len(evaluation.columns.features))), np.zeros(0)
     if watched is not None:
         X, y, _ = watched.judged(len(evaluation.runners))
     first = len(X) // 2 if len(X) >= AT_ONCE // 4 else len(X)
-    X, y = X[first:], y[first:]
-    start, sure, twice = evaluation.now.baselines.start, predicts_log_odds(learner), np.tile(y, 2)
+    X, twice = X[first:], np.tile(y[first:], 2)
+    start, sure = evaluation.now.baselines.start, predicts_log_odds(learner)
 
     def losses(X: np.ndarray) -> np.ndarray:
         f = values(X)
@@ -149,28 +136,16 @@ def _later(
             f = np.stack([np.zeros_like(f), f], axis=1)
         return -np.take_along_axis(log_softmax(f, axis=1), twice[:, None].astype(int), 1)[:, 0]
 
-    return losses, X
+    return advice.Permuted(losses, X)
 
 
-def single_numbers(evaluation: Evaluation, X: np.ndarray) -> dict[str, np.ndarray]:
+def single_numbers(columns: Columns, X: np.ndarray) -> dict[str, np.ndarray]:
     """A number for each row (n,) of each column but texts: its first input, or its category."""
-    features, found = evaluation.columns.features, dict[str, np.ndarray]()
-    texts = {begin for begin, _ in evaluation.columns.of_words}
-    for name, places in _places(evaluation).items():
-        if places[0] in texts:
-            continue
-        inputs = X[:, places]
-        is_category = all(features[place].startswith(f"{name}=") for place in places)
-        category = np.where(inputs.any(axis=1), inputs.argmax(axis=1), -1.0)
-        found[name] = category if is_category else inputs[:, 0]
-    return found
-
-
-def _places(evaluation: Evaluation) -> dict[str, range]:
-    """The places of the inputs of each column that has some, by its name."""
-    found, first = dict[str, range](), 0
-    for kind in evaluation.columns.kinds:
-        if kind.features:
-            found[kind.name] = range(first, first + len(kind.features))
-        first += len(kind.features)
+    found, texts = dict[str, np.ndarray](), {begin for begin, _ in columns.of_words}
+    for name, places in columns.places.items():
+        if places[0] not in texts:
+            inputs = X[:, places]
+            is_category = all(columns.features[at].startswith(f"{name}=") for at in places)
+            category = np.where(inputs.any(axis=1), inputs.argmax(axis=1), -1.0)
+            found[name] = category if is_category else inputs[:, 0]
     return found

@@ -18,6 +18,7 @@ from jaxmkl.cli.effects import (
     effects_of,
     growth_of,
     idle_columns,
+    permuted,
     predictor,
     single_numbers,
     told,
@@ -210,8 +211,9 @@ def results_of(
                      "learners that follow the last label look better than they are")  # fmt: skip
     notes += _of_worse(made, evaluation) + of_bad_rows(evaluation.bad)
     notes += columns.losses(now.unseen)
-    learned = {name: _learned(place, runners, evaluation, is_written)
-               for place, (name, runners) in enumerate(evaluation.runners.items())}  # fmt: skip
+    moved: dict[str, advice.Permuted] = {}
+    learned = {name: _learned(place, name, evaluation, moved if is_written else None)
+               for place, name in enumerate(evaluation.runners)}  # fmt: skip
     return Results(
         command=given.line,
         rows=_rows(Path(given.file).name, made, evaluation),
@@ -226,7 +228,7 @@ def results_of(
         learners=learned,
         curves=_curves(evaluation),
         columns=columns.notes,
-        advice=_advice(learned, evaluation, is_written),
+        advice=_advice(learned, evaluation, moved),
         notes=(*notes, *evaluation.warned),
         bad_rows=tuple(row._asdict() for row in evaluation.bad),
         settings=options.plain(given, options.OF_THE_LINE),
@@ -271,17 +273,22 @@ def _seconds(runners: Sequence[Runner]) -> float:
 
 
 def _learned(
-    place: int, runners: Sequence[Runner], evaluation: Evaluation, is_written: bool
+    place: int, name: str, evaluation: Evaluation, moved: dict[str, advice.Permuted] | None
 ) -> Learned:
-    """The cost of a learner over its seeds, and what the first of them learned."""
-    learner, first, columns = runners[0].learner, runners[0].now, evaluation.columns
+    """The cost of a learner over its seeds, and what the first of them learned.
+
+    What takes predictions is told where there is room for the losses if columns are ``moved``.
+    """
+    runners, columns = evaluation.runners[name], evaluation.columns
+    learner, first = runners[0].learner, runners[0].now
     shares = importances(learner, first.state, columns.features)
     by_name = by_column(shares, {kind.name: kind.features for kind in columns.kinds})
     effects, words, growth, told_class = {}, {}, {}, ""
-    if is_written:
+    if moved is not None:
         settled, state = runners[0].settled()
         values = predictor(settled, state)
-        growth = growth_of(settled, values, evaluation, by_name)
+        moved[name] = permuted(settled, values, evaluation)
+        growth = growth_of(moved[name], columns, by_name)
         if len(evaluation.latest):
             number, told_class = told(settled, values, evaluation)
             effects = effects_of(number, evaluation, growth or by_name)
@@ -329,22 +336,19 @@ def _residuals(place: int, score: Score, evaluation: Evaluation) -> dict[str, An
 
 
 def _advice(
-    learned: Mapping[str, Learned], evaluation: Evaluation, is_written: bool
+    learned: Mapping[str, Learned], evaluation: Evaluation, moved: Mapping[str, advice.Permuted]
 ) -> tuple[Advice, ...]:
-    """What to do next, by the learner that errs least; what takes predictions if they are made."""
+    """What to do next, by the learner that errs least."""
     now, K, runners = evaluation.now, len(evaluation.columns.classes), evaluation.runners
     metric = "share of mistakes" if K else "mean squared error"
     errors = _mean_errors(evaluation)
     best = min(errors, key=lambda name: np.nan_to_num(errors[name], nan=np.inf))
-    runner, curves = (
-        runners[best][0],
-        {name: of[0].now.score.curve for name, of in runners.items()},
-    )
+    curves = {name: of[0].now.score.curve for name, of in runners.items()}
     found = [drift := advice.drift(curves[best], metric)]
     if now.watched is not None:
         X, y, said = now.watched.judged(len(errors))
         by_best, blind = said[[*errors].index(best)], min(score.error for score in now.scores)
-        found.insert(0, advice.leaks(single_numbers(evaluation, X), y, by_best, K, blind))
+        found.insert(0, advice.leaks(single_numbers(evaluation.columns, X), y, by_best, K, blind))
     others = {about: now.of_baselines[name].curve
               for about, name in (("linear", LINEAR), ("boosting", BOOSTING))
               if name in now.of_baselines}  # fmt: skip
@@ -352,10 +356,8 @@ def _advice(
     found.append(advice.better_baseline(curves[best], others, blind_curve, best))
     if drift is None or drift.figures["row"] < now.num_rows / 2:
         found.append(advice.rows_that_help(curves[best], now.scores[0].curve, metric))
-    if is_written:
-        learner, state = runner.settled()
-        shares = learned[best].growth
-        idle = idle_columns(learner, predictor(learner, state), evaluation, shares)
+    if best in moved:
+        idle = idle_columns(moved[best], evaluation.columns, learned[best].growth)
         found.append(advice.of_idle(idle, best))
     as_good = [name for name, curve in curves.items()
                if name != best and advice.as_good(curve, curves[best])]  # fmt: skip

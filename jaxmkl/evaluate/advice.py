@@ -297,77 +297,70 @@ def _lowest(values: np.ndarray) -> float:
     return float(values.mean() - special.stdtrit(n - 1, SURE) * values.std(ddof=1) / math.sqrt(n))
 
 
-def idle(
-    losses: Callable[[np.ndarray], np.ndarray],
-    X: np.ndarray,
-    columns: Mapping[str, Sequence[int]],
-) -> dict[str, float]:
-    """Find columns that may be replaced by those of other rows, all together, at no cost.
+class Permuted:
+    """The losses of rows if columns have the values of other rows, means over two permutations.
+
+    Each column is permuted once, whatever is asked of it.
 
     Args:
       losses: maps rows, those of X twice in their order (2 n, D), to losses (2 n,).
-      X: rows (n, D).
-      columns: the places of the inputs of each column, by its name.
-
-    Returns:
-      The upper limits of the increase of the mean loss, as a share of it, by each column, whose
-      inputs are permuted; the limit of all of them together is at most :data:`IDLE`, too.
-    """
-    more, error = _moved(losses, X)
-    if not error > 0:
-        return {}
-
-    def limit(places: Sequence[int]) -> float:
-        return _limit(more(places), 0) / error
-
-    found = {name: limit(places) for name, places in columns.items()}
-    named = sorted((name for name in found if found[name] <= IDLE), key=found.__getitem__)
-    while len(named) > 1 and limit([at for name in named for at in columns[name]]) > IDLE:
-        named = named[: len(named) // 2]
-    return {name: found[name] for name in named}
-
-
-def growth(
-    losses: Callable[[np.ndarray], np.ndarray],
-    X: np.ndarray,
-    columns: Mapping[str, Sequence[int]],
-) -> dict[str, float]:
-    """The increase of the mean loss if a column is permuted, as a share of it, the largest first.
-
-    The arguments are those of :func:`idle`. It is the permutation importance of Breiman (2001),
-    Random forests, Machine Learning 45, https://doi.org/10.1023/A:1010933404324.
+      X: rows (n, D); of none, nothing is told.
 
     >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 0.0], [3.0, 1.0]])
     >>> y = np.tile(X[:, 0], 2)
-    >>> found = growth(lambda X: 1 + (X[:, 0] - y) ** 2, X, {"a": [0], "b": [1]})
+    >>> permuted = Permuted(lambda X: 1 + (X[:, 0] - y) ** 2, X)
+    >>> found = permuted.growth({"a": [0], "b": [1]})
     >>> [*found], found["a"] > 1, found["b"]
     (['a', 'b'], True, 0.0)
     """
-    more, error = _moved(losses, X)
-    if not 0 < error < math.inf:
-        return {}
-    found = {name: float(more(places).mean()) / error for name, places in columns.items()}
-    return dict(sorted(found.items(), key=lambda item: -item[1]))
 
+    def __init__(self, losses: Callable[[np.ndarray], np.ndarray], X: np.ndarray) -> None:
+        rng, n = np.random.default_rng(SEED), len(X)
+        self._losses, self._twice = losses, np.concatenate([X, X])
+        self._moved = np.concatenate([X[rng.permutation(n)], X[rng.permutation(n)]])
+        self._usual = losses(self._twice) if n else np.zeros(0)
+        self._error = float(self._usual.mean()) if n else 0.0
+        self._known: dict[tuple[int, ...], np.ndarray] = {}
 
-def _moved(
-    losses: Callable[[np.ndarray], np.ndarray], X: np.ndarray
-) -> tuple[Callable[[Sequence[int]], np.ndarray], float]:
-    """The function that returns the increases of losses (n,) if columns move, and the mean loss.
+    def _more(self, places: Iterable[int]) -> np.ndarray:
+        """The increases of the losses (n,) if the inputs at these places move together."""
+        key = tuple(places)
+        if key not in self._known:
+            changed = self._twice.copy()
+            changed[:, key] = self._moved[:, key]
+            more = self._losses(changed) - self._usual
+            self._known[key] = np.asarray(more.reshape(2, -1).mean(axis=0))
+        return self._known[key]
 
-    A loss is the mean over two permutations of the rows.
-    """
-    rng, n = np.random.default_rng(SEED), len(X)
-    moved = np.concatenate([X[rng.permutation(n)], X[rng.permutation(n)]])
-    twice = np.concatenate([X, X])
-    usual = losses(twice)
+    def growth(self, columns: Mapping[str, Sequence[int]]) -> dict[str, float]:
+        """The increase of the mean loss by each column, as a share of it, the largest first.
 
-    def more(places: Sequence[int]) -> np.ndarray:
-        changed = twice.copy()
-        changed[:, places] = moved[:, places]
-        return np.asarray((losses(changed) - usual).reshape(2, n).mean(axis=0))
+        It is the permutation importance of Breiman (2001), Random forests, Machine Learning 45,
+        https://doi.org/10.1023/A:1010933404324. ``columns`` has the places of the inputs of each.
+        """
+        if not 0 < self._error < math.inf:
+            return {}
+        found = {name: float(self._more(of).mean()) / self._error for name, of in columns.items()}
+        return dict(sorted(found.items(), key=lambda item: -item[1]))
 
-    return more, float(usual.mean())
+    def idle(self, columns: Mapping[str, Sequence[int]]) -> dict[str, float]:
+        """Find columns that may have the values of other rows, all together, at no cost.
+
+        Returns:
+          The upper limits of :meth:`growth` by column; the limit of all of them together is at
+          most :data:`IDLE`, too.
+        """
+        if not self._error > 0:
+            return {}
+
+        def limit(places: Iterable[int]) -> float:
+            return _limit(self._more(places), 0) / self._error
+
+        found = {name: limit(places) for name, places in columns.items()}
+        named = sorted((name for name in found if found[name] <= IDLE), key=found.__getitem__)
+        while len(named) > 1 and limit(at for name in named for at in columns[name]) > IDLE:
+            named = named[: len(named) // 2]
+        return {name: found[name] for name in named}
 
 
 def of_idle(found: Mapping[str, float], learner: str) -> Advice | None:

@@ -154,7 +154,7 @@ class Columns:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the columns that are not left out."""
-        return tuple(kind.name for kind in self.kinds if kind.features)
+        return tuple(self.places)
 
     @cached_property
     def missing_cells(self) -> tuple[list[str], list[float]]:
@@ -172,6 +172,11 @@ class Columns:
         """Each kind, with the place of its first input and the place after its last."""
         ends = np.cumsum([0, *(len(kind.features) for kind in self.kinds)]).tolist()
         return list(zip(self.kinds, ends, ends[1:], strict=False))
+
+    @cached_property
+    def places(self) -> dict[str, range]:
+        """The places of the inputs of each column that has some, by its name."""
+        return {kind.name: range(first, end) for kind, first, end in self._spans if first < end}
 
     @cached_property
     def _plain(self) -> dict[str, int]:

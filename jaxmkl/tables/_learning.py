@@ -390,8 +390,7 @@ class Learning:
         if shares is None:
             return None
         each = np.asarray(shares, np.float64)
-        return {kind.name: float(each[first:end].sum())
-                for kind, first, end in self._columns._spans if first < end}  # fmt: skip
+        return {name: float(each[of].sum()) for name, of in self._columns.places.items()}
 
     def _make_room(self, number: int) -> None:
         """Have room for so many more support vectors, where a learner keeps all of them."""

@@ -140,18 +140,20 @@ def test_columns_that_change_nothing_are_named():
         return np.square(predict(of) - np.tile(y, 2))
 
     of = {name: [place] for place, name in enumerate("abcdef")}
-    found = advice.idle(losses, X, of)
+    permuted = advice.Permuted(losses, X)
+    found = permuted.idle(of)
     assert {*found} == {"c", "d"}
     assert found["d"] == 0
     text = advice.of_idle(found, "raker").text
     assert "'d', 'c' change the error of raker by less than 1 %" in text
     assert advice.of_idle({}, "raker") is None
-    assert advice.idle(lambda X: np.zeros(len(X)), X, of) == {}
-    more = advice.growth(losses, X, of)
+    without_errors = advice.Permuted(lambda X: np.zeros(len(X)), X)
+    assert without_errors.idle(of) == {}
+    more = permuted.growth(of)
     assert [*more][:2] == ["b", "a"]
     assert more["b"] == pytest.approx(2 / 0.25, rel=0.3)  # twice the variance, by that of noise
     assert more["d"] == 0
-    assert advice.growth(lambda X: np.zeros(len(X)), X, of) == {}
+    assert without_errors.growth(of) == {}
 
 
 def test_a_learner_that_is_as_good_for_less_is_named():
