@@ -15,8 +15,8 @@ import numpy as np
 
 import jaxmkl
 from jaxmkl import pytree
+from jaxmkl.evaluate.candidates import numbered
 from jaxmkl.kernels import Kernel
-from jaxmkl.models import SideBySide
 from jaxmkl.models.supports import DenseSupport, Proposal
 from jaxmkl.models.supports.growing import GrowingState
 
@@ -40,16 +40,11 @@ def kernels_of_models(learner: jaxmkl.Learner) -> tuple[int, ...]:
     (0, 1, 2, 3)
     """
     *_, inside = jaxmkl.wrappers.layers(learner)
-    found, start, kernels = np.zeros(inside.num_models, int), 0, 0
-    for bank in inside.models:
-        parts: Any = [(bank, np.arange(bank.num_models))]
-        if isinstance(bank, SideBySide):
-            parts = zip(bank.banks, bank.numbers(), strict=True)
-        for part, numbers in parts:
-            P = part.num_kernels
-            found[start + numbers.reshape(-1, P)] = kernels + np.arange(P)
-            kernels += P
-        start += bank.num_models
+    found, kernels = np.zeros(inside.num_models, int), 0
+    for bank, numbers in numbered(inside.models):
+        P = bank.num_kernels
+        found[numbers.reshape(-1, P)] = kernels + np.arange(P)
+        kernels += P
     return tuple(found.tolist())
 
 

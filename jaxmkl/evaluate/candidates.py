@@ -1,7 +1,7 @@
 """Learners by name, made for a task and scaled online, and the names of their kernels."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -318,20 +318,26 @@ def shares(learner: Learner, state: PyTree) -> dict[str, float]:
     return named | _of_banks(inside.models, np.asarray(info.weights, np.float64))
 
 
-def _of_banks(banks: Sequence[Bank], weights: np.ndarray) -> dict[str, float]:
-    """The sums of the weights of the models (E,) by bank; empty of a single one."""
-    found, start = dict[str, float](), 0
+def numbered(banks: Sequence[Bank]) -> Iterator[tuple[Any, np.ndarray]]:
+    """Each bank, also those side by side, with the numbers of its models among those of all."""
+    start = 0
     for bank in banks:
-        own = weights[start : start + bank.num_models]
-        parts: Any = [(bank, slice(None))]
+        parts: Any = [(bank, np.arange(bank.num_models))]
         if isinstance(bank, SideBySide):
             parts = zip(bank.banks, bank.numbers(), strict=True)
         for part, numbers in parts:
-            is_linear = isinstance(getattr(part, "features", None), LinearFeatures)
-            kind = "linear" if is_linear else BANKS.get(type(part), type(part).__name__)
-            name = f"bank {kind}"
-            found[name] = found.get(name, 0.0) + float(own[numbers].sum())
+            yield part, start + np.asarray(numbers)
         start += bank.num_models
+
+
+def _of_banks(banks: Sequence[Bank], weights: np.ndarray) -> dict[str, float]:
+    """The sums of the weights of the models (E,) by bank; empty of a single one."""
+    found = dict[str, float]()
+    for bank, numbers in numbered(banks):
+        is_linear = isinstance(getattr(bank, "features", None), LinearFeatures)
+        kind = "linear" if is_linear else BANKS.get(type(bank), type(bank).__name__)
+        name = f"bank {kind}"
+        found[name] = found.get(name, 0.0) + float(weights[numbers].sum())
     return found if len(found) > 1 else {}
 
 
