@@ -7,7 +7,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._checks import is_tracer
+from jaxmkl._checks import refuse_tracers
 from jaxmkl._devices import device_of
 from jaxmkl._learner import Learner
 from jaxmkl._types import Inputs, Labels, PyTree, Records, State
@@ -224,8 +224,11 @@ class Stream:
         Raises:
           ValueError: as :func:`stream`.
         """
-        reading, advice = self._reading, "arrays, outside of jit (jaxmkl.run may be inside)"
-        pytree.require(not is_tracer(state, X, y), "stream", "state and chunks", "tracers", advice)
+        reading = self._reading
+        # lists, which have many leaves, are looked through when they are read
+        known = [one for one in (X, y) if not isinstance(one, list | tuple)]
+        inside = " (inside, jaxmkl.run)"
+        refuse_tracers("stream", "state or chunks", (state, *known), inside)
         if not self._chunks:
             check_arguments("stream", self.learner, state)
             reading.round = state.round

@@ -278,7 +278,7 @@ MISTAKES = {
     ),
     "a stream inside of a trace": (
         lambda s: jax.jit(lambda s: list(jaxmkl.stream(small(), s, [(X0, y0)])))(s),
-        "stream: state and chunks must be arrays, outside of jit .*; got 'tracers'",
+        "stream: state or chunks must be an array outside of jit, .*; got 'a tracer'",
     ),
     "several examples for step": (
         lambda s: small().step(s, (X0, y0)),
