@@ -56,7 +56,7 @@ def carriers(results: Results) -> list[Element]:
             texts = {one: map(PERCENT, each) for one, each in some.items()}
             table = table_of("row", map("{:,.0f}".format, rows), texts)
             what = f"{name}: {title} in %, before each row{first_seed(results)}"
-            panel = Panel("", "rows", "", lines, high=103)
+            panel = Panel("", "rows", "", lines, limits=(0, 103))
             shown.append(framed(panel, what, table, width=SMALL))
     text = "A memory of 1 counts all errors so far alike, one of 0.99 about the last hundred: it "
     text += "gains weight where things change. Regressions correct the models below them."
@@ -122,13 +122,13 @@ def effects(results: Results) -> list[Element]:
     """How the predictions of each learner change with the columns that matter most."""
     shown = list[Element]()
     for name, learner in results.learners.items():
-        low, high = _ends(learner)
+        limits = _ends(learner)
         for column, of in learner.effects.items():
             names = [one.removeprefix(f"{column}=") for one in of.names]
             x, band = np.array(of.at), np.array([of.low, of.high])
             lines = {EIGHT: (x, band), "mean": (x, np.array(of.mean))}
             panel = Panel("", column, "", lines, marks=True, dots=["mean"] if names else [],
-                          bands=[EIGHT], names=names, low=low, high=high)  # fmt: skip
+                          bands=[EIGHT], names=names, limits=limits)  # fmt: skip
             texts = {key: map(figure, getattr(of, key)) for key in ("mean", "low", "high")}
             table = table_of(column, names or map(figure, of.at), texts)
             what = printable(f"{name}, by {column}: {_unit(learner)}")
@@ -141,12 +141,12 @@ def effects(results: Results) -> list[Element]:
     return section("How columns change predictions", text, shown, small=True)
 
 
-def _ends(learner: Learned) -> tuple[float, float | None]:
+def _ends(learner: Learned) -> tuple[float, float] | None:
     """The ends of the vertical axis of the effects of a learner, where what is slight looks so."""
     all_of = (value for of in learner.effects.values() for value in (*of.low, *of.high, *of.mean))
     values = np.array([value for value in all_of if math.isfinite(value)])
     if not len(values):
-        return 0.0, None
+        return None
     of_labels = float(np.ptp(learner.said["label"])) if learner.said else 1.0
     half = 0.53 * (max(float(np.ptp(values)), SLIGHT * of_labels) or 1.0)
     middle = float(values.min() + values.max()) / 2

@@ -98,7 +98,7 @@ def certainty(results: Results) -> list[Element]:
     ends = np.array([100 / len(results.classes), 100.0])
     ideal = {IDEAL: (ends, ends)}
     panel = Panel("", "probability of the predicted class, in %", "right, in %", lines | ideal,
-                  marks=True, grey=[IDEAL], high=103)  # fmt: skip
+                  marks=True, grey=[IDEAL], limits=(0, 103))  # fmt: skip
     what = f"rows predicted right, by the probability of the predicted class{first_seed(results)}"
     text = "Above the grey line a learner is right more often than it says, below it less often."
     return section("How sure it is", text, [framed(panel, what), *tables])
@@ -126,7 +126,7 @@ def _transforms(results: Results, of: Mapping[str, Mapping[str, Any]]) -> Elemen
     lines = steps(ends, shares | {UNIFORM: np.full(bins, 100 / bins)})
     high = 1.08 * max(each.max() for each in (*shares.values(), np.array([200 / bins])))
     panel = Panel("", "predicted probability of at most the label, in %", "rows, in %", lines,
-                  grey=[UNIFORM], high=high)  # fmt: skip
+                  grey=[UNIFORM], limits=(0, high))  # fmt: skip
     titles = [f"{begin} to {end} %" for begin, end in zip((0, *ends), ends, strict=False)]
     texts = {name: map(PERCENT, each) for name, each in shares.items()}
     what = f"probability integral transform of the labels{first_seed(results)}"

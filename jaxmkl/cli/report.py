@@ -154,7 +154,7 @@ def _errors(results: Results) -> Element:
     title, said = "Errors over the rows", element("p", text, class_="faint")
     baselines = lines.keys() - results.learners.keys()
     panel = Panel("", "rows", "", steps(of.rows, lines), log_y=is_log, grey=baselines,
-                  high=None if is_log else high)  # fmt: skip
+                  limits=None if is_log else (0, high))  # fmt: skip
     return markup.section(title, said, *drawing_of(panel, what, of.rows, lines, unit))
 
 
@@ -167,7 +167,7 @@ def _labels(results: Results) -> Element:
     if not lines:
         return markup.section(title, said)
     what = f"labels asked for, in % of the rows of a window{first_seed(results)}"
-    panel = Panel("", "rows", "", steps(of.rows, lines), high=100)
+    panel = Panel("", "rows", "", steps(of.rows, lines), limits=(0, 100))
     return markup.section(title, said, *drawing_of(panel, what, of.rows, lines, "%"))
 
 

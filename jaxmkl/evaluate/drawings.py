@@ -53,8 +53,7 @@ class Panel:
     dots: Collection[str] = ()  # labels of lines of which only the points are drawn
     bands: Collection[str] = ()  # labels of lines of which only the range is drawn
     names: Sequence[str] = ()  # of the places 0, 1, ... of an axis of categories
-    low: float = 0.0  # the begin of a vertical axis, if its end is given
-    high: float | None = None  # its end
+    limits: tuple[float, float] | None = None  # the ends of the vertical axis
 
 
 def thin(length: int, points: int = LINE_POINTS, log: bool = False) -> np.ndarray:
@@ -158,8 +157,8 @@ def _draw_lines(axes: Any, panel: Panel, width: float) -> None:
         if len(y) > 1:
             axes.fill_between(x, low, high, color=line.get_color(), alpha=0.15, lw=0)
     axes.set(xscale="log" if panel.log_x else "linear", yscale="log" if panel.log_y else "linear")
-    if panel.high is not None:
-        axes.set_ylim(panel.low, panel.high)
+    if panel.limits is not None:
+        axes.set_ylim(*panel.limits)
     if panel.names:
         _name_places(axes, panel.names, width)
     elif not panel.log_x:

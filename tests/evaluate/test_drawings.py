@@ -23,7 +23,7 @@ def panel(names=(), **others):
     [
         lambda: drawing([panel()], 4.2),
         lambda: drawing([panel(), panel()], 5.2),
-        lambda: drawing([panel([f"{LONG} {i}" for i in range(8)], high=12)], 4.2),
+        lambda: drawing([panel([f"{LONG} {i}" for i in range(8)], limits=(0, 12))], 4.2),
         lambda: dots("weight", {f"{LONG} {i}: 0.1": (0.1 * i, 0.0) for i in range(5)}, width=4.8),
     ],
 )
@@ -81,5 +81,5 @@ def test_categories_have_names_and_no_line_between():
 
 def test_an_axis_begins_where_it_is_told():
     lines = {"a": (np.arange(2.0), np.array([5.0, 6.0]))}
-    (axes,) = drawing([Panel("", "", "", lines, low=4.0, high=8.0)]).axes
+    (axes,) = drawing([Panel("", "", "", lines, limits=(4.0, 8.0))]).axes
     assert axes.get_ylim() == (4.0, 8.0)
