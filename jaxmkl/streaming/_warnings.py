@@ -65,8 +65,7 @@ def _about_inputs(learner: Learner, examples: Examples) -> str:
     rows = X.seen.reshape(-1, 1 if X.is_sparse else X.seen.shape[-1])
     first = None if X.is_sparse else learner.leading_columns
     rows = rows if first is None else rows[:, first:]
-    spans, text = _spans("inputs", rows, examples.dtype, first)
-    text = text or ("" if X.is_sparse else _rounded("inputs", rows, examples.dtype, first))
+    spans, text = _spans("inputs", rows, examples.dtype, first, not X.is_sparse)
     number = len(rows) if examples.lengths is None else int(np.sum(examples.lengths))
     if text or number < ROWS_TO_JUDGE or X.is_sparse or not spans.size or spans.any():
         return text
@@ -86,8 +85,7 @@ def _about_targets(learner: Learner, examples: Examples) -> str:
     y, K = examples.y.seen, learner.num_outputs
     if y is None or learner.task == "classification":
         return ""
-    given: Any = y.reshape(-1, K or 1), examples.dtype, None if K is None else 0
-    return _spans("targets", *given)[1] or _rounded("targets", *given)
+    return _spans("targets", y.reshape(-1, K or 1), examples.dtype, None if K is None else 0)[1]
 
 
 def _named(what: str, columns: np.ndarray, first: int | None) -> str:
@@ -95,60 +93,47 @@ def _named(what: str, columns: np.ndarray, first: int | None) -> str:
 
 
 def _spans(
-    what: str, columns: np.ndarray, dtype: DTypeLike, first: int | None
+    what: str, columns: np.ndarray, dtype: DTypeLike, first: int | None, rounds: bool = True
 ) -> tuple[np.ndarray, str]:
-    """Ranges (D,) of columns (n, D) in a dtype, and a text if some vanish; NaN is ignored.
+    """Ranges (D,) of columns (n, D) in a dtype, and a text if some of them vanish.
 
-    They are those of the first rows if these differ by enough in all columns.
+    The text may also be that the dtype ``rounds`` some columns to few numbers; nothing is said of
+    half precision. The first rows decide if they differ by enough in all columns; NaN is ignored.
 
     Args:
       first: the number of the first column; None if columns are not named.
     """
     if not columns.size:
         return np.zeros(0), ""
-    least = input_least(dtype)
+    least, name = input_least(dtype), jnp.dtype(dtype).name
+    rounds = rounds and bool(least) and not np.can_cast(columns.dtype, dtype)
+    step = float(jnp.finfo(dtype).eps) if rounds else 0.0
     functions: tuple[Any, Any] = np.fmin, np.fmax
     for rows in columns[:64], columns:
+        ends = [np.asarray(function.reduce(rows)) for function in functions]
         with np.errstate(over="ignore"):
-            ends = (function.reduce(rows) for function in functions)
-            low, high = (np.asarray(found, dtype).astype(float) for found in ends)
+            low, high = (end.astype(dtype).astype(float) for end in ends)
         spans = high - low
-        if np.all(spans >= max(least, 1e-300)):
+        low, high = (end.astype(float) for end in ends)
+        exact, steps = high - low, step * np.fmax(abs(low), abs(high))
+        if np.all(spans >= max(least, 1e-300)) and np.all(exact >= STEPS * steps):
             return spans, ""
     vanishing = np.flatnonzero((spans > 0) & (spans < least))
-    if not len(vanishing):
-        return spans, ""
-    largest = spans[vanishing].max()
-    text = _named(what, vanishing, first)
-    text += f" differ by at most {largest:.1e}, whose square vanishes in {jnp.dtype(dtype).name}, "
-    text += "so they count as constant; multiply them by a power of two first, as "
-    return spans, f"{text}2.0**{-int(np.floor(np.log2(largest)))}"
-
-
-def _rounded(what: str, columns: np.ndarray, dtype: DTypeLike, first: int | None) -> str:
-    """A text if a dtype rounds some columns (n, D) to few numbers; "" if none.
-
-    The first rows decide if they differ by enough in all columns. NaN is ignored, and nothing is
-    said of half precision.
-    """
-    if not columns.size or not input_least(dtype) or np.can_cast(columns.dtype, dtype):
-        return ""
-    functions: tuple[Any, Any] = np.fmin, np.fmax
-    for rows in columns[:64], columns:
-        low, high = (np.asarray(function.reduce(rows), float) for function in functions)
-        spans, steps = high - low, float(jnp.finfo(dtype).eps) * np.fmax(abs(low), abs(high))
-        if np.all(spans >= STEPS * steps):
-            return ""
-    few = (spans > 0) & (spans < STEPS * steps)
+    if len(vanishing):
+        largest = spans[vanishing].max()
+        text = f"{_named(what, vanishing, first)} differ by at most {largest:.1e}, whose square "
+        text += f"vanishes in {name}, so they count as constant; multiply them by a power of two "
+        return spans, f"{text}first, as 2.0**{-int(np.floor(np.log2(largest)))}"
+    few = (exact > 0) & (exact < STEPS * steps)
     for column in np.flatnonzero(few):  # whole numbers may be exact
-        exact = columns[:, column].astype(float)
-        few[column] = np.nanmax(abs(exact - exact.astype(dtype))) > 0
+        values = columns[:, column].astype(float)
+        few[column] = np.nanmax(abs(values - values.astype(dtype))) > 0
     found = np.flatnonzero(few)
     if not len(found):
-        return ""
-    text = f"{_named(what, found, first)} differ by at most {spans[found].max():.3g}, which "
-    text += f"{jnp.dtype(dtype).name} rounds to steps of about {steps[found].max():.2g}: subtract "
-    return f"{text}the first value of a column from all of it first, in double precision"
+        return spans, ""
+    text = f"{_named(what, found, first)} differ by at most {exact[found].max():.3g}, which "
+    text += f"{name} rounds to steps of about {steps[found].max():.2g}: subtract "
+    return spans, f"{text}the first value of a column from all of it first, in double precision"
 
 
 def input_least(dtype: DTypeLike) -> float:
