@@ -61,7 +61,8 @@ class Notation:
 
     def __post_init__(self) -> None:
         require(self.decimal in (".", ","), self, "decimal", self.decimal, "a point or a comma")
-        good, wanted = self.thousands in ("", ",", " ", "'"), "nothing, a comma, a blank or an '"
+        good = self.thousands in {"", *SEPARATORS} - {"."}  # points stand beside decimal commas
+        wanted = "nothing, a comma, a blank or an '"
         require(good, self, "thousands", self.thousands, wanted)
 
     @property

@@ -5,7 +5,7 @@ import json
 import math
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache, cached_property
-from typing import Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 import polars as pl
@@ -48,6 +48,8 @@ class Columns:
     """A sentence on each decision."""
     missing: tuple[str, ...] = ()
     """Words for missing cells, beside the usual ones, in these rows and all later ones."""
+    blanks: ClassVar[str] = BLANKS
+    """The characters that are ignored around a cell."""
 
     @classmethod
     def decide(
@@ -161,11 +163,6 @@ class Columns:
         """Words, in small letters, and numbers that stand for missing cells."""
         numbers = (number for word in self.missing if (number := number_in(word)) is not None)
         return sorted(MISSING | {word.lower() for word in self.missing}), [*numbers]
-
-    @property
-    def blanks(self) -> str:
-        """The characters that are ignored around a cell."""
-        return BLANKS
 
     @cached_property
     def _spans(self) -> list[tuple[Kind, int, int]]:
