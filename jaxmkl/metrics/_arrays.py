@@ -31,6 +31,11 @@ def numeric(*values: Data) -> tuple:
 
 def paired(caller: str, first: Data, second: Data, names: tuple = ("prediction", "y")) -> tuple:
     xp, one, other = numeric(first, second)
+    return matched(caller, xp, one, other, names)
+
+
+def matched(caller: str, xp: ModuleType, one: AnyArray, other: AnyArray, names: tuple) -> tuple:
+    """The library and both arrays in one shape (..., T), the first NaN where the other is."""
     shape, good = one.shape, other.shape in (one.shape, one.shape[-1:])
     text = f"{caller}: {names[1]} must have the shape of {names[0]} (..., T) or (T,)"
     refuse_unless(shape and good, f"{text}; got {other.shape} for {shape}")

@@ -11,6 +11,7 @@ from jaxmkl.distributions import special_of, within_any
 from jaxmkl.metrics._arrays import (
     between_0_and_1,
     each_known,
+    matched,
     mean_of,
     numeric,
     paired,
@@ -34,8 +35,8 @@ def coverage(lower: Data, upper: Data, y: Data) -> AnyArray:
     0.5
     """
     xp, low, high, label = numeric(lower, upper, y)
-    _, low, label = paired("coverage", low, label, ("lower", "y"))
-    _, _, high = paired("coverage", low, high, ("lower", "upper"))
+    _, low, label = matched("coverage", xp, low, label, ("lower", "y"))
+    _, _, high = matched("coverage", xp, low, high, ("lower", "upper"))
     known = ~(xp.isnan(low) | xp.isnan(high) | xp.isnan(label))
     return mean_of(xp, xp.where(known, (low <= label) & (label <= high), xp.nan))
 
@@ -79,7 +80,8 @@ def crps_normal(mean: Data, deviation: Data, y: Data) -> AnyArray:
     >>> crps_normal([0.0, 1.0], 1.0, [0.0, 3.0]).round(4)
     array([0.2337, 1.4528])
     """
-    xp, z, sigma, distance = _standardised("crps_normal", mean, deviation, y, "deviation")
+    xp, mean, deviation, y = numeric(mean, deviation, y)
+    _, z, sigma, distance = _standardised("crps_normal", xp, mean, deviation, y, "deviation")
     with np.errstate(over="ignore", invalid="ignore"):
         inside = z * special_of(xp).erf(z / math.sqrt(2.0))
         inside += math.sqrt(2.0 / math.pi) * xp.exp(-xp.square(z) / 2.0) - 1 / math.sqrt(math.pi)
@@ -111,8 +113,8 @@ def crps_student(mean: Data, scale: Data, degrees: Data, y: Data) -> AnyArray:
     array([0.2637, 1.385 ])
     """
     caller = "crps_student"
-    _, mean, scale, degrees, y = numeric(mean, scale, degrees, y)
-    xp, z, s, distance = _standardised(caller, mean, scale, y, "scale")
+    xp, mean, scale, degrees, y = numeric(mean, scale, degrees, y)
+    _, z, s, distance = _standardised(caller, xp, mean, scale, y, "scale")
     nu = _like(caller, xp, degrees, z, "degrees")
     each_known(xp.isnan(nu) | (nu > 1), nu, f"{caller}: degrees must be above 1")
     special, nu = special_of(xp), xp.minimum(nu, 1e12)
@@ -191,11 +193,12 @@ def pit_histogram(pit: Data, bins: int = 10) -> AnyArray:
     return xp.where(total > 0, count / xp.maximum(total, 1.0), xp.nan)
 
 
-def _standardised(caller: str, mean: Data, scale: Data, y: Data, name: str) -> tuple:
+def _standardised(
+    caller: str, xp: ModuleType, mean: AnyArray, scale: AnyArray, y: AnyArray, name: str
+) -> tuple:
     """The library, labels in units of the scale, the scale and the distances |y - mean|."""
-    xp, means, scales, label = numeric(mean, scale, y)
-    _, centre, label = paired(caller, means, label, ("mean", "y"))
-    scales = unknown_where(xp, label, _like(caller, xp, scales, centre, name))
+    _, centre, label = matched(caller, xp, mean, y, ("mean", "y"))
+    scales = unknown_where(xp, label, _like(caller, xp, scale, centre, name))
     good = xp.isnan(scales) | (scales >= 0)
     each_known(good, scales, f"{caller}: {name} must not be negative")
     with np.errstate(over="ignore", invalid="ignore"):
