@@ -6,6 +6,9 @@ longer than starting their kernels, or 1,024 much longer than 32, the device com
 data.
 """
 
+from collections.abc import Callable, Mapping
+from functools import partial
+
 import jax
 import numpy as np
 
@@ -22,30 +25,18 @@ SEEDS = (1, 32, 1024)
 REPEATS = 3
 INPUTS = 20
 NUM_TASKS = 29
-# Examples on a CPU, so that 1,024 seeds end within minutes; an accelerator has more of them.
-EXAMPLES = {
-    "raker": 1024,
-    "amkl_aks": 1024,
-    "expert_mkl, fixed": 256,
-    "spa": 512,
-    "omkc_dd": 256,
-    "oks_sil": 256,
-    "multitask": 256,
+# Learners, and their examples on a CPU, so that 1,024 seeds end within minutes; an accelerator has
+# more of them.
+CASES: Mapping[str, tuple[Callable[[], jaxmkl.Learner], int]] = {
+    "raker": (jaxmkl.raker, 1024),
+    "amkl_aks": (jaxmkl.amkl_aks, 1024),
+    "expert_mkl, fixed": (partial(jaxmkl.expert_mkl, banks="fixed"), 256),
+    "spa": (jaxmkl.spa, 512),
+    "omkc_dd": (jaxmkl.omkc_dd, 256),
+    "oks_sil": (jaxmkl.oks_sil, 256),
+    "multitask": (partial(jaxmkl.multitask, NUM_TASKS, jaxmkl.Gaussian(3.0)), 256),
 }
 TIMES_MORE = 8
-
-
-def learners() -> dict[str, jaxmkl.Learner]:
-    """Return the learners by name."""
-    return {
-        "raker": jaxmkl.raker(),
-        "amkl_aks": jaxmkl.amkl_aks(),
-        "expert_mkl, fixed": jaxmkl.expert_mkl(banks="fixed"),
-        "spa": jaxmkl.spa(),
-        "omkc_dd": jaxmkl.omkc_dd(),
-        "oks_sil": jaxmkl.oks_sil(),
-        "multitask": jaxmkl.multitask(NUM_TASKS, jaxmkl.Gaussian(3.0)),
-    }
 
 
 def examples(
@@ -79,8 +70,8 @@ def run(report: Report) -> None:
     on_cpu = jax.default_backend() == "cpu"
     more = 1 if on_cpu else TIMES_MORE
     rows: list[Row] = []
-    for name, learner in learners().items():
-        T = EXAMPLES[name] * more
+    for name, (make, number) in CASES.items():
+        learner, T = make(), number * more
         data = jax.device_put(examples(name, learner, T))
         # an order for each seed, or all runs of a learner without random numbers would be the same
         calls = {
@@ -109,7 +100,7 @@ def run(report: Report) -> None:
         notes=(
             f"device: {device.device_kind}, platform {device.platform}; jax {jax.__version__}",
             f"{INPUTS} inputs, an order for each seed; multitask: {NUM_TASKS} tasks; examples: "
-            + ", ".join(f"{name} {number * more}" for name, number in EXAMPLES.items()),
+            + ", ".join(f"{name} {number * more}" for name, (_, number) in CASES.items()),
             "kernels a round: of all seeds together, counted in the program; on a CPU operations",
         ),
     )

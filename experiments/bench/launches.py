@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 Operations = Sequence[tuple[str, str]]  # opcodes, and the rest of their lines
 # operations without work of the device
 FREE = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all"}
+CONTROL = {"while", "conditional", "call"}
 COMPUTATION = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) [^\n]*\{\n(.*?)^\}", re.M | re.S)
 OPERATION = re.compile(r"^\s+(?:ROOT )?%?[\w.\-]+ = (?:\(.*?\)|\S+) ([\w\-]+)\((.*)$", re.M)
 # the loop over a block's rounds is right inside that over blocks
@@ -32,6 +33,13 @@ def turns_and_body(rest: str) -> tuple[int, str]:
     return int(turns[1]) if turns else 1, body[1]
 
 
+def called(rest: str) -> list[str]:
+    """Return the names of the computations that a loop, a branch or a call runs."""
+    several = re.findall(r"branch_computations=\{([^}]*)\}", rest)
+    one = re.findall(r"(?:body|condition|\w+_computation|to_apply)=%?([\w.\-]+)", rest)
+    return [*one, *(each.strip(" %") for of in several for each in of.split(","))]
+
+
 def kernels(found: Mapping[str, Operations], name: str) -> int:
     """Return how many kernels a computation launches, those of loops inside it each turn."""
     total = 0
@@ -40,12 +48,9 @@ def kernels(found: Mapping[str, Operations], name: str) -> int:
             turns, body = turns_and_body(rest)
             total += turns * kernels(found, body)
         elif opcode == "conditional":
-            several = re.findall(r"branch_computations=\{([^}]*)\}", rest)
-            two = re.findall(r"(?:true|false)_computation=([^,]+)", rest)
-            names = several[0].split(",") if several else two
-            total += 1 + max(kernels(found, each.strip(" %")) for each in names)
+            total += 1 + max(kernels(found, each) for each in called(rest))
         elif opcode == "call":
-            total += sum(kernels(found, of) for of in re.findall(r"to_apply=%?([\w.\-]+)", rest))
+            total += sum(kernels(found, each) for each in called(rest))
         elif opcode not in FREE and not opcode.endswith("-done"):
             total += 1
     return total
@@ -55,10 +60,8 @@ def inside(found: Mapping[str, Operations], name: str) -> Iterator[str]:
     """Yield the computations that one runs, itself first, without the insides of kernels."""
     yield name
     for opcode, rest in found[name]:
-        if opcode in ("while", "conditional", "call"):
-            several = re.findall(r"branch_computations=\{([^}]*)\}", rest)
-            one = re.findall(r"(?:body|condition|\w+_computation|to_apply)=%?([\w.\-]+)", rest)
-            for each in [*one, *(each.strip(" %") for of in several for each in of.split(","))]:
+        if opcode in CONTROL:
+            for each in called(rest):
                 yield from inside(found, each)
 
 
@@ -73,9 +76,8 @@ def num_kernels(text: str) -> int:
     found, entry = computations(text), re.search(r"^ENTRY %?([\w.\-]+)", text, re.M)
     assert entry is not None
     names = dict.fromkeys(inside(found, entry[1]))
-    control = {"while", "conditional", "call"}
     return sum(
-        opcode not in FREE | control and not opcode.endswith("-done")
+        opcode not in FREE | CONTROL and not opcode.endswith("-done")
         for name in names
         for opcode, _ in found[name]
     )

@@ -130,7 +130,7 @@ def test_seeds_at_once_are_timed_on_the_device_there_is(play, monkeypatch, capsy
     learners = {"raker": jaxmkl.raker(jaxmkl.Gaussian([1.0]), num_features=4)}
     monkeypatch.setattr(device, "learners", lambda: learners)
     monkeypatch.setattr(device, "SEEDS", (1, 3))
-    monkeypatch.setattr(device, "EXAMPLES", {"raker": 40})
+    monkeypatch.setattr(device, "CASES", {"raker": (jaxmkl.raker, 40)})
     rows = play("bench --device")
     names = ["raker", "raker, 3 seeds"]
     assert list(dict.fromkeys(r["algorithm"] for r in rows)) == names
@@ -243,7 +243,8 @@ def test_kernels_of_a_round_are_those_of_the_loop_over_a_blocks_rounds():
 
 
 def test_examples_of_the_device_are_those_of_a_learners_task():
-    for name, learner in device.learners().items():
+    for name, (make, _) in device.CASES.items():
+        learner = make()
         X, y = device.examples(name, learner, 40)
         assert X.shape == (40, device.INPUTS + (name == "multitask"))
         assert X.dtype == y.dtype == np.float32
