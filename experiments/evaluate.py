@@ -43,6 +43,13 @@ class Stream:
         return dataclasses.replace(self, X=self.X.astype(dtype), y=self.y.astype(dtype))
 
 
+def scaled_by_first(values: np.ndarray, number: int) -> np.ndarray:
+    """Return values (T, ...), float64, standardised by the moments of the first ones."""
+    values = np.asarray(values, np.float64)
+    mean, deviation = values[:number].mean(axis=0), values[:number].std(axis=0)
+    return (values - mean) / np.where(deviation > 0, deviation, 1.0)
+
+
 def candidate(
     name: str, factory: str, task: str, settings: Settings, scaler: Any = None, **arguments: Any
 ) -> Candidate:

@@ -22,7 +22,7 @@ import jaxmkl
 from jaxmkl.evaluate import Row, plain, rows
 
 from .. import refitted
-from ..evaluate import Stream
+from ..evaluate import Stream, scaled_by_first
 from ..options import Options, chosen
 from ..papers.amkl_river import several
 from ..papers.paper import data_folder
@@ -55,15 +55,9 @@ def standardised(name: str, X: np.ndarray, y: np.ndarray, task: str) -> Stream:
     >>> standardised("a", np.arange(10.0)[:, None], np.arange(10.0), "regression").y[:4]
     array([-1.,  1.,  3.,  5.], dtype=float32)
     """
-
-    def scaled(values: np.ndarray) -> np.ndarray:
-        head = values[: head_of(len(values))]
-        deviation = head.std(axis=0)
-        return (values - head.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
-
-    X, y = X.astype(np.float64), y.astype(np.float64)
-    labels = scaled(y) if task == "regression" else y
-    return Stream(name, scaled(X), labels, task).astype(np.float32)
+    first = head_of(len(y))
+    labels = scaled_by_first(y, first) if task == "regression" else y
+    return Stream(name, scaled_by_first(X, first), labels, task).astype(np.float32)
 
 
 def lagged(stream: Stream) -> Stream:

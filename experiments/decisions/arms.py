@@ -143,13 +143,14 @@ LINUCB = "LinUCB"
 def learner_of(contexts: jax.Array) -> jaxmkl.MKL:
     """Return the learner of one arm's rewards."""
     distance = float(jaxmkl.kernels.median_distance(np.asarray(contexts)[:SEEN]))
-    return jaxmkl.MKL(
-        jaxmkl.models.FeatureModels(
-            jaxmkl.Gaussian(distance * np.array(RELATIVE_WIDTHS, np.float32)),
-            jaxmkl.updates.RLS(PENALTY),
-            jaxmkl.features.FourierFeatures(FEATURES, orthogonal=True),
-        )
-    )
+    return least_squares(distance * np.array(RELATIVE_WIDTHS, np.float32), FEATURES)
+
+
+def least_squares(widths: np.ndarray, num_features: int) -> jaxmkl.MKL:
+    """Return least squares on Fourier features of Gaussians of these widths."""
+    features = jaxmkl.features.FourierFeatures(num_features, orthogonal=True)
+    kernels, rule = jaxmkl.Gaussian(widths), jaxmkl.updates.RLS(PENALTY)
+    return jaxmkl.MKL(jaxmkl.models.FeatureModels(kernels, rule, features))
 
 
 def learned(

@@ -21,11 +21,11 @@ from jaxmkl.evaluate import Candidate, Row
 
 from ..evaluate import Measured, keys_of, program, timed
 from ..papers.paper import Job
+from .arms import PENALTY, least_squares
 
 EVALUATIONS, FIRST = 100, 10
 CANDIDATES, NEAR = 256, 0.1
 RELATIVE_WIDTHS = (0.1, 0.2, 0.4, 0.8)  # of sqrt(D)
-PENALTY = 0.01
 FEATURES = 100
 
 
@@ -98,13 +98,7 @@ RANDOM = "random search"
 def learner_of(num_inputs: int) -> jaxmkl.MKL:
     """Return the learner of the function."""
     widths = np.sqrt(num_inputs) * np.array(RELATIVE_WIDTHS)
-    return jaxmkl.MKL(
-        jaxmkl.models.FeatureModels(
-            jaxmkl.Gaussian(widths.astype(np.float32)),
-            jaxmkl.updates.RLS(PENALTY),
-            jaxmkl.features.FourierFeatures(FEATURES, orthogonal=True),
-        )
-    )
+    return least_squares(widths.astype(np.float32), FEATURES)
 
 
 @functools.partial(jax.jit, static_argnames=("objective", "worth"))

@@ -15,7 +15,7 @@ from sklearn.datasets import make_friedman1, make_friedman2
 from jaxmkl.evaluate import Candidate, Row
 
 from .. import generate
-from ..evaluate import Measured, Runs, Stream, candidate
+from ..evaluate import Measured, Runs, Stream, candidate, scaled_by_first
 from ..refitted import EVERY, MODELS, refitted
 from .amkl_runs import REGRESSION
 from .paper import Job
@@ -33,25 +33,17 @@ GENERATED: Mapping[str, Callable[[], tuple[np.ndarray, np.ndarray]]] = {
 }
 DATASETS = (*GENERATED, *TABLES, *(name for name in REGRESSION if name != "naval"))
 
+LIKELIHOOD = "likelihood_diagonal", "likelihood_full"
+DEFAULT = "fixed", "full", "likelihood_diagonal", "trees"
 BANKS: Mapping[str, tuple[str, ...]] = {
     "expert_mkl (fixed)": ("fixed",),
     "expert_mkl (diagonal)": ("diagonal",),
     "expert_mkl (full)": ("full",),
-    "expert_mkl (likelihood)": ("likelihood_diagonal", "likelihood_full"),
+    "expert_mkl (likelihood)": LIKELIHOOD,
     "expert_mkl (trees)": ("trees",),
-    "expert_mkl (fixed, full, likelihood_diagonal, trees)": (
-        "fixed",
-        "full",
-        "likelihood_diagonal",
-        "trees",
-    ),
+    f"expert_mkl ({', '.join(DEFAULT)})": DEFAULT,
     "expert_mkl (fixed, metrics, trees)": ("fixed", "diagonal", "full", "trees"),
-    "expert_mkl (fixed, likelihood, trees)": (
-        "fixed",
-        "likelihood_diagonal",
-        "likelihood_full",
-        "trees",
-    ),
+    "expert_mkl (fixed, likelihood, trees)": ("fixed", *LIKELIHOOD, "trees"),
 }
 BATCH = tuple(name for name in MODELS if not name.startswith("gradient"))
 
@@ -64,14 +56,8 @@ def standardised(stream: Stream) -> Stream:
     >>> bool(abs(scaled.X[:1000].mean(axis=0)).max() < 1e-6)
     True
     """
-
-    def scaled(values: np.ndarray) -> np.ndarray:
-        values = np.asarray(values[:ROWS], np.float64)
-        deviation = values[:FIRST].std(axis=0)
-        deviation = np.where(deviation > 0, deviation, 1.0)
-        return ((values - values[:FIRST].mean(axis=0)) / deviation).astype(np.float32)
-
-    return Stream(stream.name, scaled(stream.X), scaled(stream.y), stream.task)
+    X, y = (scaled_by_first(values[:ROWS], FIRST) for values in (stream.X, stream.y))
+    return Stream(stream.name, X, y, stream.task).astype(np.float32)
 
 
 def stream_of(job: Job, dataset: str) -> Stream:
@@ -99,7 +85,7 @@ def learned(job: Job) -> None:
     """Run expert_mkl with banks whose kernels are learned, beside refitted batch models."""
     datasets, _ = job.among("learned", DATASETS, ("expert_mkl",))
     streams = {dataset: stream_of(job, dataset) for dataset in datasets}
-    job = dataclasses.replace(job, seeds=job.seeds if job.options.seeds else SEEDS)
+    job = dataclasses.replace(job, seeds=job.options.seeds or SEEDS)
 
     def built(stream: Stream, name: str) -> Candidate:
         arguments: dict[str, Any] = {"banks": BANKS[name]}
