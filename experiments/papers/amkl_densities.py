@@ -102,7 +102,7 @@ def printed(_: str, dataset: str, name: str, metric: str) -> float | None:
 def densities(job: Job) -> None:
     """Show distributions of expert_mkl by log score and CRPS, and intervals that follow x."""
     datasets, _ = job.among("densities", DATASETS, ("expert_mkl",))
-    keys = keys_of(job.seeds if job.options.seeds else SEEDS)
+    keys = keys_of(job.options.seeds or SEEDS)
     found: list[Row] = []
     for dataset in job.report.steps("densities", datasets):
         whole = stream_of(job, dataset)

@@ -84,7 +84,7 @@ LEARNED = "expert_mkl (kernels learned)"
 def drift(job: Job) -> None:
     """Run expert_mkl where two functions, a rough and a smooth one, alternate abruptly."""
     job.among("drift", (ABRUPT,), ("expert_mkl",))
-    draws = job.seeds if job.options.seeds else DRAWS
+    draws = job.options.seeds or DRAWS
     settings = job.options.settings
     errors: dict[str, np.ndarray] = {}
     found: list[Row] = []

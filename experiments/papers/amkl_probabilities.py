@@ -71,7 +71,7 @@ def of_boosting(name: str, data: Classes) -> dict[str, float]:
 def probabilities(job: Job) -> None:
     """Show probabilities of expert_mkl by log loss, Brier score and calibration, and boosting."""
     datasets, _ = job.among("probabilities", DATASETS, (NAME,))
-    keys = keys_of(job.seeds if job.options.seeds else SEEDS)
+    keys = keys_of(job.options.seeds or SEEDS)
     found: list[Row] = []
     with job.report.progress("probabilities", len(datasets) * (2 + len(BOOSTING))) as step:
         for dataset in datasets:

@@ -57,7 +57,7 @@ LEFT_OUT = (
 def stream_of(job: Job, dataset: str) -> Stream:
     """Read a data set as in the paper: some are scaled; cod_rna has its test rows only."""
     data = job.read(dataset)
-    start = job.number(dataset, "n_train") if dataset == "cod_rna" else 0
+    start = int(job.array(dataset, "n_train")) if dataset == "cod_rna" else 0
     X, y = data.X[start:], data.y[start:]
     if dataset in SCALED:
         X = jaxmkl.tables.scale(X, "symmetric")

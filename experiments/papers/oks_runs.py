@@ -4,7 +4,6 @@ The paper counts y f < 0 as mistakes; here, y f <= 0 is a mistake.
 """
 
 import functools
-from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -80,8 +79,7 @@ def built(job: Job, name: str, length: int, **arguments: Any) -> Candidate:
         arguments["loss"] = "hinge"
     if name == "oks":
         arguments["num_rounds"] = length
-    factory = ALGORITHMS.get(name, name)
-    made = candidate(name, factory, "classification", job.options.settings, **arguments)
+    made = candidate(name, name, "classification", job.options.settings, **arguments)
     return made._replace(learner=scoring(made.learner)) if name == "oks" else made
 
 
@@ -185,7 +183,8 @@ def tuned(job: Job, stream: Stream, name: str) -> Candidate:
     """
     length = len(stream.y)
     if is_published(name):
-        build, steps = functools.partial(as_published, name, stream), _published_steps(name)
+        build = functools.partial(as_published, name, stream)
+        steps = SETTINGS[plain(name)].tuned.get("step_size", ())
     else:
         build, steps = functools.partial(built, job, name, length), STEP_SIZES
         fixed = name == "proj_ka" or name not in ALGORITHMS
@@ -204,10 +203,6 @@ def tuned(job: Job, stream: Stream, name: str) -> Candidate:
     return build(step_size=job.results[stream.name, name, "step"])
 
 
-def _published_steps(name: str) -> tuple[float, ...]:
-    return SETTINGS[plain(name)].tuned.get("step_size", ())
-
-
 def run_tuned(job: Job, stream: Stream, name: str) -> tuple[Candidate, Measured]:
     """Tune a learner, run it, and store both for other parts."""
     if (stream.name, name) in job.results:
@@ -223,9 +218,10 @@ def run_tuned(job: Job, stream: Stream, name: str) -> tuple[Candidate, Measured]
         if name == "proj_ka":
             first = stream if len(stream.y) > LARGE else precise
             widths = aligned_widths(first, keys, made.parameters["num_aligned"])
-            parameters = {**made.parameters, "bandwidth": widths}
-            made = made._replace(parameters=parameters)
-            learners = two_pass(widths, parameters["budget"])
+            made = made._replace(parameters={**made.parameters, "bandwidth": widths})
+            budget = made.parameters["budget"]
+            each = (jaxmkl.projectron(jaxmkl.Gaussian(w), budget=budget) for w in widths)
+            learners = stacked([*map(scoring, each)])
         scores = run_learner(learners, precise, keys, name, each=name == "proj_ka")
         job.results[stream.name, name] = made, scores
     return job.results[stream.name, name]
@@ -234,22 +230,15 @@ def run_tuned(job: Job, stream: Stream, name: str) -> tuple[Candidate, Measured]
 def aligned_widths(stream: Stream, keys: jax.Array, num_aligned: int) -> list[float]:
     """Return for every order the width with which its first examples are best aligned."""
     kernels = jaxmkl.kernels.zhang_liao()
-    whole = num_aligned >= len(stream.y)  # then no order matters
 
     def of_rows(rows: slice | np.ndarray) -> float:
         alignments = _alignments(kernels, stream.X[rows], stream.y[rows])
         return float(np.asarray(kernels.bandwidth)[int(np.argmax(np.asarray(alignments)))])
 
-    if whole:
+    if num_aligned >= len(stream.y):  # then no order matters
         return [of_rows(slice(None))] * len(keys)
     orders = np.asarray(jaxmkl.permutations(keys, len(stream.y)))
     return [of_rows(order[:num_aligned]) for order in orders]
 
 
 _alignments = jax.jit(jaxmkl.kernels.kernel_alignment)
-
-
-def two_pass(widths: Sequence[float], budget: int) -> jaxmkl.Learner:
-    """Return stacked Projectrons, one of each width, whose prediction is their score."""
-    kernels = map(jaxmkl.Gaussian, widths)
-    return stacked([scoring(jaxmkl.projectron(kernel, budget=budget)) for kernel in kernels])

@@ -195,10 +195,6 @@ class Job:
                 raise UsageError(f"{path}: has no {key!r}")
             return archive[key]
 
-    def number(self, name: str, key: str) -> int:
-        """Read an integer from the file of a data set, such as the number of training rows."""
-        return int(self.array(name, key))
-
 
 def data_folder(options: Options) -> Path:
     """Return the folder of the papers' data sets.
