@@ -112,10 +112,7 @@ def command(given: Namespace) -> int:
     out = _out(given)
     inputs = {"FILE": given.file, "--pool": given.pool}
     outputs = {"--out": out, "--save": given.save}
-    with (
-        Interrupts() as interrupts,
-        reserved(inputs, outputs, beside={"--out": (".journal",)}),
-    ):
+    with Interrupts() as interrupts, reserved(inputs, outputs, beside={"--out": (".journal",)}):
         labelling = interrupts.supervise(lambda: _begun(given, out))
         with labelling.journal:
             try:

@@ -22,6 +22,7 @@ from jaxmkl.tables import Columns
 
 FORMAT = "jaxmkl run 5"
 EVERY = {"minutes": 5.0}
+OTHER_MEMBERS = "latest", "figures", "boosted"
 UNBOOSTED = f"{BOOSTING!r} is left out, as a part of the run was without it"
 # options that may change when a run continues
 OTHERS = *options.OF_THE_LINE, "checkpoint", "every", "save", "json", "report", "bad_rows"
@@ -29,9 +30,6 @@ OTHERS = *options.OF_THE_LINE, "checkpoint", "every", "save", "json", "report", 
 
 class Kept:
     """The checkpoint of a run, with what an earlier part of the run left in it.
-
-    Args:
-      given: the options.
 
     Raises:
       UsageError: if the checkpoint belongs to a run with other options.
@@ -82,21 +80,21 @@ class Kept:
         """
         if self._found is None:
             return
-        header, tree, states, latest, figures, of_boosted = self._found
+        header, states, arrays = self._found
         runners = evaluation.everyone
         if len(states) != len(runners):
             text = f"{len(states)} learners and seeds, and the run has {len(runners)}"
             raise ValueError(f"--checkpoint: {self.path} holds {text}")
         try:
             watched, shares = None, [None] * len(runners)
-            if figures is not None:
-                watched, shares = tree_of(figures, _figures(evaluation))
+            if "figures" in arrays:
+                watched, shares = tree_of(arrays["figures"], _figures(evaluation))
             begun, boosted = evaluation.now.boosted, None
-            if of_boosted is not None and begun is not None:
-                boosted = tree_of(of_boosted, begun)
-            elif begun is not None or of_boosted is not None:
+            if "boosted" in arrays and begun is not None:
+                boosted = tree_of(arrays["boosted"], begun)
+            elif "boosted" in arrays or begun is not None:
                 evaluation.warned[UNBOOSTED] = None
-            now, achieved = tree_of(tree, _tree(evaluation))
+            now, achieved = tree_of(arrays["play"], _tree(evaluation))
             evaluation.now = now._replace(watched=watched, boosted=boosted)
         except ValueError as error:
             raise ValueError(f"--checkpoint: {self.path}: {error}") from None
@@ -105,7 +103,8 @@ class Kept:
             runner.now = now._replace(state=found, shares=of)
         evaluation.warned |= dict.fromkeys(header["warned"])
         evaluation.bad = tuple(BadRow(*row) for row in header["bad"])
-        evaluation.latest = evaluation.latest if latest is None else latest
+        if "latest" in arrays:
+            evaluation.latest = arrays["latest"]["rows"]
         self._last.begin(evaluation.now.passed)
 
     def offer(self, evaluation: Evaluation, predictions: Predictions | None) -> None:
@@ -160,37 +159,23 @@ def _write(path: str, header: Mapping[str, object], evaluation: Evaluation) -> N
             archive.writestr(name, member.getvalue())
 
 
-Arrays = dict[str, np.ndarray]
+def _read(path: str) -> tuple[dict[str, Any], list[bytes], dict[str, dict[str, np.ndarray]]]:
+    """Read the header, the checkpoints of the runners, and the arrays of the other members.
 
-
-def _read(
-    path: str,
-) -> tuple[dict[str, Any], Arrays, list[bytes], np.ndarray | None, Arrays | None, Arrays | None]:
-    """Read the header, progress, checkpoints of the runners, last rows, further figures, boosting.
-
-    The last three are None in a checkpoint without them.
+    All but the progress, "play", may lack.
     """
-
-    def arrays(name: str) -> Arrays:
-        found = Archive(io.BytesIO(archive.content(name)))
-        return {key: found.read(key) for key in found.keys}
-
     with open(path, "rb") as file, damage(f"--checkpoint: {path} is not a readable checkpoint"):
         archive = Archive(file)
         header = json.loads(archive.content("run.json"))
-        known, states, tree, latest = header["format"], [], {}, None
-        figures = boosted = None
+        known, states, arrays = header["format"], list[bytes](), {}
         if known == FORMAT:
-            tree = arrays("play.npz")
             states = [archive.content(f"{i}.npz") for i in range(header["players"])]
-            if "latest.npz" in archive.keys:
-                latest = arrays("latest.npz")["rows"]
-            if "figures.npz" in archive.keys:
-                figures = arrays("figures.npz")
-            if "boosted.npz" in archive.keys:
-                boosted = arrays("boosted.npz")
+            others = (name for name in OTHER_MEMBERS if f"{name}.npz" in archive.keys)
+            for name in ("play", *others):
+                found = Archive(io.BytesIO(archive.content(f"{name}.npz")))
+                arrays[name] = {key: found.read(key) for key in found.keys}
     if known != FORMAT:
         text = f"{path} has the format {known!r}, written by jaxmkl {header.get('jaxmkl')}"
         here = f"this is {__version__}, which reads {FORMAT!r}"
         raise ValueError(f"--checkpoint: {text}; {here}")
-    return header, tree, states, latest, figures, boosted
+    return header, states, arrays

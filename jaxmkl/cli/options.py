@@ -38,12 +38,9 @@ def table_options(parser: Any, otherwise: str = "the last one") -> None:
 
 
 def learner_options(add: Any, task: str, where: str = "") -> None:
-    """Add the options that say how a new pipeline learns.
+    """Add the options that say how a new pipeline learns; by default it does as ``task`` says.
 
-    Args:
-      add: adds an argument to a parser.
-      task: the help on the task by default.
-      where: the beginning of the help, if they matter only there.
+    The help begins with ``where`` they matter, if that is not everywhere.
     """
     tasks = "regression", "classification"
     add("--task", choices=tasks, help=f"{where}default: as the {task}")

@@ -38,9 +38,7 @@ def coarser(curves: Curves) -> Curves:
 def axis_of(values: np.ndarray, most: float) -> tuple[bool, float]:
     """Return whether an axis is logarithmic, and its end, above which a few values may lie.
 
-    Args:
-      values: all values (N,).
-      most: an upper bound of the values; if it is finite, the axis is not logarithmic.
+    An axis of values (N,) with a finite bound, ``most``, is not logarithmic.
 
     >>> axis_of(np.array([1.0, 2.0, np.nan, 4.0]), np.inf)
     (False, 4.32)

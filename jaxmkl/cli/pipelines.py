@@ -35,13 +35,8 @@ def new_pipeline(given: Namespace, columns: "Columns", source: str) -> Pipeline:
 def own_pipeline(path: str | Path, given: Namespace, own: Iterable[str]) -> Pipeline:
     """Load the pipeline of a file, which must have a target.
 
-    Args:
-      path: the file.
-      given: the options given.
-      own: names of options that must not be given, because the pipeline has its own.
-
     Raises:
-      UsageError: if one of them is given, or the pipeline has no target.
+      UsageError: if it has none, or an option was given of which the pipeline has its ``own``.
     """
     also = [f"--{name.strip('_')}" for name in own if getattr(given, name)]
     if also:
@@ -57,10 +52,7 @@ def differences(
 ) -> list[str]:
     """Say which columns only the pipeline has, and which only the table has, a sentence each.
 
-    Args:
-      pipeline: the pipeline.
-      names: the columns of the table.
-      named_by: the number of first rows that have these; None for all rows.
+    ``named_by`` is the number of first rows that have the ``names`` of the table; None for all.
 
     Raises:
       ValueError: if the table has none of the pipeline's columns.
@@ -70,20 +62,10 @@ def differences(
     if named_by is not None:
         first = "the first row" if named_by == 1 else f"the first {named_by:,} rows"
         where, there = f" from {first}", " there"
-    return [
-        *_of(
-            missing,
-            f"the pipeline's column {{}} is absent{where}; its cells are missing{there}",
-            f"the pipeline's columns {{}} are absent{where}; their cells are missing{there}",
-        ),
-        *_of(
-            new,
-            "the column {} is not used by the pipeline",
-            "the columns {} are not used by the pipeline",
-        ),
-    ]
-
-
-def _of(names: Sequence[str], one: str, several: str) -> list[str]:
-    """A sentence on one column or several, in the place of ``{}``; none where there are none."""
-    return [(one if len(names) == 1 else several).format(shown(names, 20))] if names else []
+    absent = ("column {} is", "its") if len(missing) == 1 else ("columns {} are", "their")
+    unused = "column {} is" if len(new) == 1 else "columns {} are"
+    found = {
+        f"the pipeline's {absent[0]} absent{where}; {absent[1]} cells are missing{there}": missing,
+        f"the {unused} not used by the pipeline": new,
+    }
+    return [text.format(shown(of, 20)) for text, of in found.items() if of]

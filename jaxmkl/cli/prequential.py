@@ -212,14 +212,9 @@ class Outcome(NamedTuple):
 class Evaluation:
     """An evaluation in progress: its runners, and how far it has come.
 
-    Args:
-      columns: the columns of the table.
-      candidates: the learners to evaluate.
-      seeds: the number of runs of each of them.
-      delay: the number of rounds by which labels arrive late.
-      pipeline: holds the state to begin with; by default it is the one before the first row.
-      most_bad: the number of rows that may be skipped because they cannot be read.
-      keeps_fingerprint: whether checksums of the rows are kept, which takes a while.
+    There are ``seeds`` runs of each candidate, from the state of the ``pipeline`` or else from the
+    one before the first row. Labels arrive ``delay`` rounds late. At most ``most_bad`` rows are
+    skipped because they cannot be read. Checksums of the rows, if they are kept, take a while.
     """
 
     def __init__(

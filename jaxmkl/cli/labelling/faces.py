@@ -33,14 +33,10 @@ def serve_process(
     ahead: int,
     held: AbstractContextManager = NOTHING,
 ) -> None:
-    """Ask and take answers until every question is answered, or no more answers come.
+    """Ask and take answers until every question is answered, or no more lines are given.
 
-    Args:
-      labelling: the questions; items that already wait for an answer are asked for again.
-      given: the lines that are read.
-      out: the file for the lines that are written; each is flushed.
-      ahead: the number of questions that may wait at the same time.
-      held: a context in which questions are asked and answers learned, without interrupts.
+    Items that already wait for an answer are asked for again; ``ahead`` questions may wait at the
+    same time. Questions are asked and answers learned in the context ``held``, without interrupts.
     """
 
     def say(line: Mapping[str, object]) -> None:

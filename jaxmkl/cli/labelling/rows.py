@@ -32,12 +32,7 @@ class Rows:
 
     @classmethod
     def of(cls, chunk: "Chunk", columns: "Columns", fills: "Fills | None" = None) -> "Rows":
-        """Read the rows of a table.
-
-        Args:
-          chunk: all rows.
-          columns: the columns, of which one is the target.
-          fills: what fills missing numbers; None: what these rows have.
+        """Read all rows of a table; by default they themselves fill their missing numbers.
 
         Raises:
           ValueError: if a cell does not fit its column.
