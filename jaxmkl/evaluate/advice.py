@@ -189,14 +189,9 @@ def better_baseline(
 ) -> Advice | None:
     """Name the baseline that certainly errs less, by more than :data:`EQUAL`, in the last half.
 
-    Nothing is told if a baseline that reads no inputs errs as little. Of two that err less, the
-    better one is named.
-
-    Args:
-      curve: that of the best learner.
-      others: those of baselines that read inputs, "linear" or "boosting".
-      blind: that of the better baseline that reads no inputs.
-      best: the name of the learner.
+    The curve is that of the ``best`` learner, ``others`` are those of baselines that read inputs,
+    "linear" or "boosting". Nothing is told if the better baseline that reads no inputs, ``blind``,
+    errs as little. Of two that err less, the better one is named.
     """
     found, own, by_blind = list[Advice](), quarters(curve), quarters(blind)
     if own is None or by_blind is None or not min(own.mean(), by_blind.mean()) > 0:
@@ -215,15 +210,10 @@ def better_baseline(
 
 
 def alone(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Predict each row from a single number, by the rows whose number is the same or next to it.
+    """Predict labels, or indicators of classes (n, K), each from a single number x (n,).
 
-    Args:
-      x: the numbers (n,).
-      y: labels, or indicators of classes (n, K).
-
-    Returns:
-      Predictions (n, K): the mean of the other rows with the same number, and where there are
-      none, the line between the means of both neighbours.
+    A prediction (n, K) is the mean of the other rows with the same number, and where there are
+    none, the line between the means of both neighbours.
 
     >>> alone(np.array([3.0, 1.0, 2.0, 2.0]), np.array([[6.0], [2.0], [5.0], [3.0]])).tolist()
     [[4.0], [4.0], [3.0], [5.0]]
@@ -253,12 +243,9 @@ def leaks(
 ) -> Advice | None:
     """Tell of columns each of which alone predicts the target, while others add nothing to it.
 
-    Args:
-      columns: the numbers of each column (n,), by its name; at least two.
-      y: labels (n,) of rows spread over the stream, numbers or classes from 0 on.
-      said: the predictions of the best learner (n,), before each label.
-      num_classes: K; 0 for numbers.
-      blind: the error of the better baseline that reads no inputs.
+    Columns (n,) are numbers by name, labels y (n,) numbers or classes from 0 on, of rows spread
+    over the stream; ``said`` has the predictions of the best learner (n,), before each label.
+    ``blind`` is the error of the better baseline that reads no inputs.
     """
     if len(columns) < 2 or len(y) < 2 * BATCHES or not blind > 0:
         return None
@@ -382,13 +369,9 @@ def _drop(names: Iterable[str]) -> str:
 def cheaper(
     best: str, as_good: Sequence[str], labels: Mapping[str, int], seconds: Mapping[str, float]
 ) -> list[Advice]:
-    """Sentences on learners that are as good as the best and ask for fewer labels or less time.
+    """Sentences on learners that are :func:`as_good` as the best, for fewer labels or less time.
 
-    Args:
-      best: the learner that errs least.
-      as_good: those of which :func:`as_good` tells.
-      labels: the number of labels that each learner asked for, by name.
-      seconds: the time that each took.
+    ``labels`` and ``seconds`` are those that each learner asked for, and took, by name.
     """
     found = list[Advice]()
     for about, of, least, what in (

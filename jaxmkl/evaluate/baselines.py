@@ -75,13 +75,7 @@ class Baselines(NamedTuple):
 
     @classmethod
     def begin(cls, num_classes: int, delay: int, seen: Seen) -> Self:
-        """The state before the first row.
-
-        Args:
-          num_classes: K; 0 for numbers.
-          delay: N, the number of rounds by which labels are late.
-          seen: labels before the first row.
-        """
+        """The state after the labels ``seen``; those to come are late by ``delay`` rounds."""
         known_from = 0.0 if any(seen.counts) else math.inf
         start = math.nan if seen.is_nothing and not num_classes else seen.start
         counts = np.array(seen.counts or Seen.nothing(num_classes).counts)

@@ -45,12 +45,9 @@ class Boosted(NamedTuple):
 
     @classmethod
     def begin(cls, num_inputs: int, num_classes: int, delay: int) -> Self | None:
-        """The state before the first row; None without scikit-learn, or of too many inputs.
+        """The state before the first row, of labels that are late by ``delay`` rounds.
 
-        Args:
-          num_inputs: D, at most 100.
-          num_classes: K, at most 32; 0 for numbers.
-          delay: N, the number of rounds by which labels are late.
+        None without scikit-learn, and of more than 100 inputs or 32 classes (0 for numbers).
         """
         if num_inputs > MOST_INPUTS or num_classes > MOST_CLASSES:
             return None
@@ -71,12 +68,8 @@ class Boosted(NamedTuple):
     ) -> Self:
         """The state after further rows, each predicted before its label is known.
 
-        Args:
-          X: inputs (n, D), finite.
-          y: labels (n,), numbers or classes from 0 on; NaN for none.
-          judged: the same, NaN also for rows that are not judged.
-          mean: the mean or the majority so far (n,).
-          start: the first number of all labels, NaN before there is one; 0 for classes.
+        ``mean`` has the mean or the majority so far (n,); the others are as of
+        :meth:`jaxmkl.evaluate.Watched.after`.
         """
         start = 0.0 if math.isnan(start) else start
         n, now, said, begin = len(y), self, mean.astype(np.float64), 0

@@ -12,15 +12,7 @@ from jaxmkl._learner import Learner
 from jaxmkl._types import PyTree
 from jaxmkl.evaluate.arguments import UsageError, arguments_for, check_settings, parameters_of
 from jaxmkl.features import LinearFeatures
-from jaxmkl.kernels import (
-    Gaussian,
-    Kernel,
-    KernelDictionary,
-    OnColumns,
-    Product,
-    Sum,
-    two_decades,
-)
+from jaxmkl.kernels import Gaussian, Kernel, KernelDictionary, OnColumns, Product, Sum, two_decades
 from jaxmkl.mkl import MKL
 from jaxmkl.models import FeatureModels, LikelihoodModels, MetricModels, SideBySide, TreeModels
 from jaxmkl.models.bank import Bank

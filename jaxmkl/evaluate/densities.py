@@ -41,11 +41,9 @@ class Densities(NamedTuple):
         return cls(none, none, none, none, np.zeros(PIT_BINS), latest)
 
     def after(self, found: DensityScores, y: np.ndarray) -> Self:
-        """Return the score after the next rows: rows without a label or density are left out.
+        """Return the score after the next rows, with labels y (n,), by their scores.
 
-        Args:
-          found: the scores of the rows, by :func:`jaxmkl.distributions.density_scores`.
-          y: labels (n,), NaN for none.
+        Rows without a label, which is NaN, or without a density are left out.
         """
         known = ~np.isnan(found.pit)
         inside = np.abs(found.pit - 0.5) <= COVERAGE / 2

@@ -186,13 +186,10 @@ def dots(
     printed: Mapping[str, float] | None = None,
     width: float = 7.0,
 ) -> Figure:
-    """Draw a dot for each mean, one below the other, on an axis that includes 0.
+    """Draw a dot for each mean, one below the other, on an axis with the label x that includes 0.
 
-    Args:
-      x: the label of the axis.
-      measured: means and standard deviations by name; deviations are lines to either side.
-      printed: figures to compare with, by name, drawn as diamonds.
-      width: the width of the drawing in inches.
+    Standard deviations are lines to either side; printed figures are diamonds. The width is in
+    inches.
     """
     result = Figure(figsize=(width, 0.8 + 0.22 * len(measured)), layout="constrained")
     axes, (means, stds) = result.subplots(), np.array([*measured.values()]).T

@@ -52,14 +52,10 @@ class Linear(NamedTuple):
         return cls(num_classes, 0, np.zeros((2, D)), covariance, weights, late)
 
     def after(self, X: np.ndarray, y: np.ndarray) -> tuple[Self, np.ndarray]:
-        """Predict rows (n, D), each before its label (n,) is learned.
+        """Predict rows (n, D), which are finite, each before its label (n,) is learned.
 
-        Args:
-          X: the inputs, finite.
-          y: numbers minus the first label, or classes from 0 on; NaN where there is none.
-
-        Returns:
-          The state and the predictions (n,), numbers minus the first label or classes.
+        Labels and predictions (n,) are numbers minus the first label, or classes from 0 on; a
+        label that is not there is NaN.
         """
         labels, rows = y[:, None], self.rows
         if self.num_classes:

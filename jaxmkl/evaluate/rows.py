@@ -60,13 +60,9 @@ def rows(
     printed: Printed | None = None,
     **others: Any,
 ) -> list[Row]:
-    """Return a row for each metric.
+    """Return a row for each metric, given its values over the seeds (S,).
 
-    Args:
-      name: paper, data set and algorithm.
-      measured: values over the seeds (S,) by metric.
-      printed: a function that returns printed figures, if there are any.
-      **others: fields that all rows share.
+    The name is paper, data set and algorithm; all rows share the other fields.
     """
     return [
         row((*name, metric), values, printed=printed and printed(*name, metric), **others)

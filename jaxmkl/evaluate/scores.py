@@ -160,9 +160,7 @@ class Certainty(NamedTuple):
     def after(self, log_odds: np.ndarray, y: np.ndarray) -> Self:
         """Return the score after the next rows; rows without log-odds or label are left out.
 
-        Args:
-          log_odds: (n,) for the class 1 of two, or (n, K).
-          y: classes from 0 on (n,), NaN for none.
+        Log-odds are (n,) for the class 1 of two, or (n, K); labels (n,) classes from 0 on.
         """
         K = log_odds.shape[1] if log_odds.ndim == 2 else None
         finite = np.isfinite(log_odds if K is None else log_odds.sum(axis=1))
