@@ -126,13 +126,10 @@ class RefusedRows(ValueError):
 
 
 class Cells:
-    """The cells of a column.
+    """The cells of a column, ``raw`` as they were read; ``where`` names the cell of a row.
 
-    Args:
-      raw: the cells as they were read.
-      where: names the cell of a row.
-      comma: whether numbers of other columns have decimal commas.
-      missing: words for missing cells, beside the usual ones.
+    ``comma`` tells whether numbers of other columns have decimal commas, ``missing`` has words for
+    missing cells, beside the usual ones.
     """
 
     def __init__(

@@ -41,12 +41,9 @@ class Decision(NamedTuple):
 
 
 def kind_of(cells: Cells, wanted: str | None = None, keep: bool = False) -> Decision:
-    """Decide what a column becomes.
+    """Decide what a column becomes by its first cells, unless a kind or form of time is wanted.
 
-    Args:
-      cells: the column in the first rows.
-      wanted: the kind, or a form of time with its percent signs; by default the cells decide.
-      keep: whether to keep numbers that are constant or name the rows.
+    With ``keep``, numbers that are constant or name the rows are kept.
 
     Raises:
       ValueError: numbers or dates can be read in two ways, or a kind does not fit.

@@ -28,16 +28,10 @@ def csr_of(X: Any) -> scipy.sparse.csr_array:
 
 
 class Entries(Table):
-    """Numbers as a table, dense or sparse.
+    """Numbers X (n, D) as a table, dense or sparse, perhaps with labels, its target.
 
-    Its columns are called x0, x1 and so on, or as those of a pipeline: if that learned from
-    LIBSVM, whose indices begin with 1, the first column is called 1.
-
-    Args:
-      X: the numbers (n, D).
-      source: its name, for messages.
-      reading: the columns that a pipeline knows.
-      labels: the target, if there is one.
+    Its columns are called x0, x1 and so on, or as those of a pipeline that :class:`Reading` names:
+    if that learned from LIBSVM, whose indices begin with 1, the first column is called 1.
     """
 
     def __init__(

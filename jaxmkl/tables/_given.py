@@ -22,11 +22,7 @@ class Refused(ValueError):
 
 
 class Given:
-    """Read rows as inputs.
-
-    Args:
-      columns: the columns of the pipeline.
-    """
+    """Read rows as inputs, by the columns of a pipeline."""
 
     def __init__(self, columns: "Columns") -> None:
         self._columns, self._plain = columns, PlainRows(columns)

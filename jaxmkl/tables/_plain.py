@@ -25,11 +25,7 @@ class NotPlain(Exception):
 
 
 class PlainRows:
-    """Read rows by name as inputs before gaps are filled.
-
-    Args:
-      columns: the columns of the table.
-    """
+    """Read rows by name, of a table with these columns, as inputs before gaps are filled."""
 
     def __init__(self, columns: "Columns") -> None:
         words, numbers = columns.missing_cells

@@ -123,13 +123,10 @@ def readable(
     read: Callable[[Chunk], Any],
     aligned: Callable[[list[int]], list[int]] = list,
 ) -> Readable:
-    """Read the rows of a chunk, and skip those that cannot be read, up to ``most``.
+    """Read the rows of a chunk, and skip at most so many that cannot be read; more are refused.
 
-    Args:
-      chunk: the rows.
-      most: the largest number of rows to skip; one more is refused.
-      read: the function that reads rows, or raises :class:`RefusedRows`.
-      aligned: given the rows before a refused one, returns those to be read.
+    ``read`` reads rows, or raises :class:`RefusedRows`; ``aligned`` returns those to be read of
+    the rows before a refused one.
     """
     reasons = dict(chunk.refused)
     while True:
@@ -153,11 +150,7 @@ def readable(
 class Table:
     """Rows of named columns, which are read once and in order.
 
-    Args:
-      source: its name, for messages.
-      names: the names of the columns.
-      length: the number of rows, if it is known.
-      missing: words for missing cells, beside the usual ones.
+    The length is the number of rows, if it is known; ``missing`` has words for missing cells.
     """
 
     named_by: int | None = None

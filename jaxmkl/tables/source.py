@@ -276,16 +276,10 @@ def joined(table: Table, size: int) -> Chunk:
 def beginning(
     table: Table, chunks: Iterator[Chunk], size: int, wanted: int
 ) -> tuple[Chunk, list[int]]:
-    """Read the first chunk, and join it with the next ones as long as its rows are too few.
+    """Join the first chunks of ``size`` rows until ``wanted`` of their rows can be read.
 
-    Args:
-      table: the table.
-      chunks: its chunks of ``size`` rows.
-      size: the most rows that are looked at.
-      wanted: the number of rows that can be read for which it waits.
-
-    Returns:
-      The chunk, and the first places, up to ``wanted``, of rows that can be read.
+    At most ``size`` rows are looked at. Returns the joined chunk, and the first places, up to
+    ``wanted``, of rows that can be read.
 
     Raises:
       ValueError: there are no rows.
