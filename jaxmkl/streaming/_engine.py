@@ -240,13 +240,9 @@ def in_segments(
     """Run rows segment by segment, and return the state and the records.
 
     If all states are in the same round, ``begun``, renewals take place between segments, each a
-    program of its own; otherwise (None) they take place within the rounds.
-
-    Args:
-      run_part: runs rows from ``start`` to ``stop``: ``(learner, state, start, stop)``.
-      length: the number of rows.
-      room: the largest number of rows of a segment.
-      axis: the axis of rounds in the records.
+    program of its own; otherwise (None) they take place within the rounds. ``run_part(learner,
+    state, start, stop)`` runs at most ``room`` rows, of which there are ``length``; the records
+    have rounds along the ``axis``.
     """
 
     def segments(learner: Any, state: PyTree) -> tuple[PyTree, Records]:

@@ -167,11 +167,9 @@ def in_one_program(
 ) -> PyTree:
     """``group(same, parts)`` on each device, for its part of the runs, without communication.
 
-    Args:
-      group: advances runs side by side; it gets as many at a time as there is room for.
-      held: returns the arrays that one of the runs holds.
-      same: arrays that all runs share, whole on each device.
-      parts: arrays whose leading axis is that of the runs, as it is in the result.
+    All runs share ``same``, whole on each device; the leading axis of ``parts`` is that of the
+    runs, as it is in the result. ``group`` advances as many runs side by side as there is room
+    for; ``held`` returns the arrays that one of them holds.
     """
 
     def on_device(same: PyTree, parts: PyTree) -> PyTree:

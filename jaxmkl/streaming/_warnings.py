@@ -99,9 +99,7 @@ def _spans(
 
     The text may also be that the dtype ``rounds`` some columns to few numbers; nothing is said of
     half precision. The first rows decide if they differ by enough in all columns; NaN is ignored.
-
-    Args:
-      first: the number of the first column; None if columns are not named.
+    Columns are named by their numbers from ``first`` on, unless it is None.
     """
     if not columns.size:
         return np.zeros(0), ""
@@ -240,14 +238,9 @@ def warned(
     """Warn in the name of a driver if predictions so far err more than the mean of labels would.
 
     Only squared losses are judged, if records are the default's and lie on the host, as labels do:
-    once there are enough rows, and whenever their number has doubled.
-
-    Args:
-      recorded: the records of the examples, of one run or of several along the leading axis.
-      errors: the errors of earlier rows.
-
-    Returns:
-      The errors so far, or None if nothing is to be judged any more.
+    once there are enough rows, and whenever their number has doubled. The records are of one run,
+    or of several along the leading axis. Given the errors of earlier rows, it returns those so
+    far, or None if nothing is to be judged any more.
     """
     y = examples.y.seen
     squared = any(isinstance(getattr(layer, "loss", None), Squared) for layer in layers(learner))

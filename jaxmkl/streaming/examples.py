@@ -124,11 +124,9 @@ class Held(NamedTuple):
     def of(
         cls, name: str, array: Any, *, brought: bool = False, in_chunks: bool = False
     ) -> "Held":
-        """An argument of a driver.
+        """An argument of a driver, perhaps ``brought`` to the host from any device.
 
-        Args:
-          brought: whether it is brought to the host from any device.
-          in_chunks: whether it is brought there from CPUs, as a stream runs on its state's device.
+        That of a stream ``in_chunks``, which runs on its state's device, is brought from CPUs.
 
         Raises:
           ValueError: if entries are masked, or parts lie on devices of other processes.
@@ -228,9 +226,8 @@ class Examples(NamedTuple):
     ) -> "Examples":
         """Examples of one stream: X (T, D), perhaps sparse, and y (T,), or several targets (T, K).
 
-        Args:
-          state: a state, or the keys of states that will be made for X.
-          reading: the reading of a stream's labels; then chunks may be empty.
+        In the place of a state there may be the keys of states that will be made for X. Chunks,
+        whose labels are read by a stream's ``reading``, may be empty.
 
         Raises:
           ValueError: for shapes, dtypes, values or labels from which the learner cannot learn.
@@ -276,12 +273,8 @@ class Examples(NamedTuple):
     ) -> "Examples":
         """Examples of streams side by side: X (M, T, D) and y (M, T), or (M, T, K).
 
-        If they can be seen, X and y become 0 after the lengths.
-
-        Args:
-          states: the states of the M streams.
-          like: shapes and dtypes of one of them.
-          lengths: (M,), by default T.
+        If they can be seen, X and y become 0 after the lengths (M,), by default T. The states of
+        the M streams are each ``like`` one of these shapes and dtypes.
 
         Raises:
           ValueError: as :meth:`of`, and for lengths that do not fit.

@@ -389,15 +389,11 @@ def _in_groups(
     begun: int | None,
     plan: Plan,
 ) -> tuple[PyTree, Records]:
-    """States and records of many runs, in groups of one size.
+    """States and records of many runs, in groups of one size; ``shape`` counts runs and rows.
 
-    The last group is padded with copies of the last run.
-
-    Args:
-      states: a function of places (S,) of runs, which returns their states before the first row.
-      rows: a function of places, first and last row, which returns X, y, lengths of these runs.
-      shape: the number of runs, and that of rows (T).
-      room, begun: as for :func:`in_segments`.
+    The last group is padded with copies of the last run. ``states`` takes places (S,) of runs, and
+    returns their states before the first row; ``rows`` takes places, first and last row, and
+    returns X, y, lengths of these runs; ``room`` and ``begun`` are as for :func:`in_segments`.
     """
 
     def group(places: np.ndarray) -> tuple[PyTree, Records]:
@@ -426,12 +422,7 @@ def _in_groups(
 
 
 def _size_of_groups(
-    learner: Learner,
-    like: PyTree,
-    number: int,
-    length: int,
-    block_size: int,
-    memory: _spread.Room,
+    learner: Learner, like: PyTree, number: int, length: int, block_size: int, memory: _spread.Room
 ) -> int:
     """The number of runs of a group, a power of two: as many as there is room for.
 

@@ -11,13 +11,7 @@ from jaxmkl._learner import Learner, Prediction
 from jaxmkl._types import Code, Number
 from jaxmkl.wrappers.label_budget import has_labels_left
 from jaxmkl.wrappers.scaled import RunningMoments, RunningMomentsState
-from jaxmkl.wrappers.wrapper import (
-    OnBlocks,
-    WrapperState,
-    followed,
-    in_units,
-    require_numbers,
-)
+from jaxmkl.wrappers.wrapper import OnBlocks, WrapperState, followed, in_units, require_numbers
 
 # a single label may be absurd; bursts of some ten standard deviations are real, and not clipped
 MOMENTS = RunningMoments(100.0)
