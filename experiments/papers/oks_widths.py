@@ -1,6 +1,5 @@
 """Online kernel selection: the effect of a moving width, of all inputs or of each."""
 
-import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -29,6 +28,13 @@ def steps_of(job: Job) -> tuple[float, ...]:
     return runs.STEP_SIZES if chosen is None else (chosen,)
 
 
+def built(job: Job, length: int, optimizer: Any, **widths: Any) -> list[Candidate]:
+    """Build OKS-SIL with every step size, and widths that an optimizer moves."""
+    space = jaxmkl.kernels.GaussianWidths(**widths)
+    given: dict[str, Any] = {"space": space, "optimizer": optimizer}
+    return [runs.built(job, "oks_sil", length, step_size=s, **given) for s in steps_of(job)]
+
+
 def _with_parameters(output: jaxmkl.Output) -> jaxmkl.Output:
     """Keep the kernel's parameters of a round."""
     return output._replace(info=output.info.parameters)
@@ -45,18 +51,10 @@ def width(job: Job) -> None:
             stream = runs.stream_of(job, dataset, how)
             step(f"{stream.name}, {2 * len(STARTS)} widths of {len(steps)} step sizes at once")
             grid = [(start, rate) for start in STARTS for rate in MOVES]
-            made = [
-                runs.built(
-                    job,
-                    "oks_sil",
-                    len(stream.y),
-                    step_size=size,
-                    space=jaxmkl.kernels.GaussianWidths(start=start),
-                    optimizer=jaxmkl.optimizers.InverseTime(rate),
-                )
-                for start, rate in grid
-                for size in steps
-            ]
+            made = list[Candidate]()
+            for start, rate in grid:
+                moved = jaxmkl.optimizers.InverseTime(rate)
+                made += built(job, len(stream.y), moved, start=start)
             learners, keys = stacked([each.learner for each in made]), keys_of(job.seeds)
             outputs = sweep(learners, keys, stream.X, stream.y, record=_with_parameters)
             labels = stream.y[np.asarray(jaxmkl.permutations(keys, len(stream.y)))]
@@ -144,19 +142,14 @@ def anisotropic(job: Job) -> None:
     X, y = (np.stack(part) for part in zip(*streams, strict=True))
     keys = keys_of(seeds)
     adam = jaxmkl.optimizers.FromOptax("adam", LEARNING_RATE)
-    steps = steps_of(job)
     built_kinds: dict[str, Candidate] = {}
     wrong: dict[str, np.ndarray] = {}
     widths: dict[str, np.ndarray] = {}
     with job.report.progress("anisotropic", len(KINDS)) as step:
         for words, (per_input, with_adam) in KINDS.items():
             step(words)
-            space = jaxmkl.kernels.GaussianWidths(start=ANISOTROPIC_START, per_input=per_input)
             optimizer = adam if with_adam else None
-            make = functools.partial(
-                runs.built, job, "oks_sil", ROUNDS, space=space, optimizer=optimizer
-            )
-            made = [make(step_size=size) for size in steps]
+            made = built(job, ROUNDS, optimizer, start=ANISOTROPIC_START, per_input=per_input)
             learners = stacked([each.learner for each in made])
             outputs = _of_streams(learners, keys, X, y)
             mistakes = runs.mistaken("oks_sil", outputs.prediction, y)
