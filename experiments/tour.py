@@ -99,13 +99,11 @@ def run(options: Options, report: Report) -> None:
         one = partial(prepare, weights=True, brief=True)
         # in reverse, so that the longest is not left over when all others are done. Compiled ones
         # are run here, one at a time, while others compile
-        compiling = {
-            pool.submit(one, built.learner, stream, seeds, permute=stream.name != "drift"): (
-                stream.name,
-                built.name,
-            )
-            for stream, built in reversed(work)
-        }
+        compiling = {}
+        for stream, built in reversed(work):
+            given = built.learner, stream, seeds
+            future = pool.submit(one, *given, permute=stream.name != "drift")
+            compiling[future] = stream.name, built.name
         for future in as_completed(compiling):
             step(" ".join(compiling[future]))
             found[compiling[future]] = future.result()()

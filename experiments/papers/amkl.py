@@ -22,6 +22,7 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -285,9 +286,8 @@ def regret_by(job: Job, dataset: str, loss: jaxmkl.losses.Loss, names: Sequence[
             hindsight = best_in_hindsight(job, keys, stream, squared)
             for name in names:
                 step(f"{dataset}, {length} examples, {name}")
-                arguments = (
-                    rates(name, length) if squared else {**rates(name, length), "loss": loss}
-                )
+                arguments: dict[str, Any] = {**rates(name, length)}
+                arguments |= {} if squared else {"loss": loss}
                 built = candidate(name, name, "regression", job.options.settings, **arguments)
                 learner = by_loss(built.learner, loss)
                 runs = evaluate(learner, stream, job.seeds, permute=False)
@@ -338,9 +338,7 @@ def by_loss(learner: jaxmkl.MKL, loss: jaxmkl.losses.Loss) -> jaxmkl.MKL:
     return replace(learner, query=replace(learner.query, loss=loss))
 
 
-def best_in_hindsight(
-    job: Job, keys: jax.Array, stream: Stream, squared: bool = True
-) -> np.ndarray:
+def best_in_hindsight(job: Job, keys: jax.Array, stream: Stream, squared: bool) -> np.ndarray:
     """Return the least total loss (S,) of a fixed function of any one kernel, for every seed.
 
     The random features are those of the learners, which draw them from the key alone.
@@ -369,6 +367,7 @@ def exponent(lengths: np.ndarray, regrets: np.ndarray) -> np.ndarray:
     return logs @ centred / (centred @ centred)
 
 
+GENERATED = (STATIONARY, ABSOLUTE, ABRUPT, *LEARNED_GENERATED, *RIVER, DIGITS)
 PAPER = Paper(
     name="amkl",
     title="Active learning with multiple kernels (Hong and Chae)",
@@ -377,32 +376,16 @@ PAPER = Paper(
         *CLASSIFICATION,
         *LEARNED_TABLES,
         *(name for name in PROBABLE_TABLES if name not in CLASSIFICATION),
-        STATIONARY,
-        ABSOLUTE,
-        ABRUPT,
-        *LEARNED_GENERATED,
-        *RIVER,
-        DIGITS,
+        *GENERATED,
     ),
     algorithms=ALGORITHMS,
     parts=(
-        tables,
-        support,
-        classification,
-        mixture,
-        labels,
-        drift,
-        learned,
-        densities,
-        probabilities,
-        river,
-        tradeoff,
-        curves,
-        regret,
+        *(tables, support, classification, mixture, labels, drift, learned, densities),
+        *(probabilities, river, tradeoff, curves, regret),
     ),
     default_parts=("tables", "classification"),
     task="regression",
-    generated=(STATIONARY, ABSOLUTE, ABRUPT, *LEARNED_GENERATED, *RIVER, DIGITS),
+    generated=GENERATED,
     parts_without_files=("drift", "river", "regret"),
     published=LEARNERS,
     open_parts=("tables", "curves"),

@@ -53,13 +53,9 @@ def picture(job: Job) -> None:
             settings = settings_of(ALGORITHMS[name], job.options.settings)
             choice = choices(name, grams, PLANE_CHOSEN, settings)[""]
             distances = [nearest(X, r) for X, r in zip(pools, choice.ranking, strict=True)]
-            rows.append(
-                row(
-                    ("design", GENERATED, name, "distance"),
-                    distances,
-                    parameters={"points": PLANE_POINTS, "chosen": PLANE_CHOSEN, **settings},
-                )
-            )
+            parameters = {"points": PLANE_POINTS, "chosen": PLANE_CHOSEN, **settings}
+            of_name = "design", GENERATED, name, "distance"
+            rows.append(row(of_name, distances, parameters=parameters))
             points = {"pool": pools[0], f"{PLANE_CHOSEN} chosen": pools[0][choice.ranking[0]]}
             title = f"{name}: distance {figure(distances[0])}"
             panels.append(Panel(title, "", "", points=points))
