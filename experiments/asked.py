@@ -91,14 +91,8 @@ def asked_by(how: str, share: float, learner: jaxmkl.Learner, stream: Stream, se
     """Run a learner of two classes over a stream, while one of STRATEGIES asks for labels.
 
     Everything else is as in :func:`experiments.evaluate.evaluate` with an order for each seed:
-    keys, orders, predictions and updates are the same, but examples are run one at a time.
-
-    Args:
-        how: the strategy's name.
-        share: its budget, the share of labels.
-        learner: a learner that itself asks for every label.
-        stream: the examples, with labels -1 and +1.
-        seeds: S, the number of orders.
+    keys, orders, predictions and updates are the same, but examples are run one at a time. The
+    learner itself asks for every label; the strategy's budget is a share of them.
     """
     import skactiveml.stream
 

@@ -74,16 +74,9 @@ def _examples(key: jax.Array, index: jax.Array, drift: bool) -> tuple:
 def examples(
     key: jax.Array | int, start: int, stop: int, *, drift: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return examples ``start`` to ``stop - 1`` of the stream that ``key`` names.
+    """Return examples ``start`` to ``stop - 1`` of the stream that a key, or a seed, names.
 
-    Args:
-        key: a typed JAX key, or an integer seed.
-        start: index of the first example, from 0.
-        stop: index after the last example.
-        drift: whether the target drifts.
-
-    Returns:
-        X (stop - start, 10) and y (stop - start,), float32.
+    Without ``drift`` it is stationary. X (stop - start, 10) and y (stop - start,) are float32.
 
     >>> X, y = examples(0, 0, 100)
     >>> bool((examples(0, 40, 60)[1] == y[40:60]).all())

@@ -47,11 +47,10 @@ def predictions(model: Any, X: np.ndarray, y: np.ndarray, task: str, every: int)
 
 
 def log_odds(model: Any, X: np.ndarray, y: np.ndarray, every: int) -> np.ndarray:
-    """Return log-odds by a batch classifier, fitted on earlier examples, from ``every`` on.
+    """Return log-odds by a batch classifier, fitted as for :func:`predictions`, from ``every`` on.
 
-    It is fitted on the first ``every`` examples, on the first twice as many, and so on, and then
-    gives the log-odds (T - every,) of the second of two classes, or the logarithms (T - every, K)
-    of the probabilities of K classes up to a constant, for the next examples.
+    They are those (T - every,) of the second of two classes, or the logarithms (T - every, K) of
+    the probabilities of K classes up to a constant.
 
     >>> from sklearn.linear_model import LogisticRegression
     >>> X, y = np.array([[-1.0], [1.0], [-2.0], [2.0], [3.0]]), np.array([0, 1, 0, 1, 1])

@@ -95,16 +95,10 @@ class Report:
     ) -> None:
         """Keep rows for the JSON file and show them, if there are any.
 
-        The table has a line for each data set and algorithm and a column for each metric.
-
-        Args:
-            title: the title of the table.
-            rows: the rows; if there is a printed figure, it appears beside ours.
-            units: by metric, the unit by which its figures are divided, and its name.
-            beside: further columns by title, each with a figure for each data set.
-            parameters: names of numeric parameters that get columns of their own.
-            hidden: metrics that are not shown.
-            notes: lines below the table.
+        The table has a line for each data set and algorithm and a column for each metric, but not
+        for those that are hidden; a printed figure appears beside ours. Units are by metric: that
+        by which its figures are divided, and its name. Further columns ``beside``, by their
+        titles, have a figure for each data set; numeric parameters may have columns, too.
         """
         self.add(rows)
         rows = [row for row in rows if row.metric not in hidden]

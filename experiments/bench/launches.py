@@ -91,11 +91,7 @@ def loops(found: Mapping[str, Operations]) -> Iterator[tuple[str, int, str]]:
 
 
 def kernels_a_round(text: str, block_size: int) -> float:
-    """Return how many kernels a round of a stream launches, given the program's text.
-
-    Args:
-        text: the compiled program of :func:`jaxmkl.run`, or of another driver.
-        block_size: the rounds of a block.
+    """Return how many kernels a round launches, given the text of a driver's compiled program.
 
     Raises:
         ValueError: if there is no loop over the rounds of a block.

@@ -32,11 +32,7 @@ def of_quantiles(quantiles: np.ndarray, y: np.ndarray, narrowest: float) -> np.n
 
     Between two quantiles (n, Q) of the levels ``LEVELS`` the density is constant. Beyond the outer
     ones it is that of a Laplace distribution whose outer quantiles are as far from each other.
-
-    Args:
-      quantiles: (n, Q); those that cross are sorted.
-      y: labels (n,).
-      narrowest: the least distance of two neighbours.
+    Quantiles that cross are sorted; two neighbours are ``narrowest`` apart at the least.
 
     >>> even = 10 * LEVELS[None]
     >>> of_quantiles(even, np.array([5.0]), 1e-3).round(4).tolist()     # uniform on [.5, 9.5]

@@ -240,14 +240,8 @@ def of_run(
 ) -> dict[str, float]:
     """Return the figures of a run and their bounds, of Theorem 1 or of Theorem 2.
 
-    Args:
-        phi: φ (T, D).
-        y: labels (T,).
-        learner: the learner, whose λ, ε and h these are.
-        f: predictions (T,).
-        asked: whether labels were asked for (T,).
-        variance: φ'Σφ before the rounds (T,).
-        means: μ_t before the rounds (T, D).
+    Of T rounds there are φ (T, D), labels, predictions f and whether labels were asked for (T,),
+    and, before each round, the variance φ'Σφ (T,) and the means μ_t (T, D).
     """
     noise, inertia = float(learner.noise), float(learner.inertia)
     wrong, h = y * f <= 0, getattr(learner.query, "h", None)

@@ -205,16 +205,11 @@ def chooser(
 
 
 def chosen_points(factory: str, grams: np.ndarray, num_points: int, settings: Settings) -> Choice:
-    """Choose points of S pools, as many pools at once as there is room for.
+    """Rank points of S pools, as many pools at once as there is room for.
 
-    Unless the settings name a regularization, it is the largest of a few with which enough points
-    are active on every split, or else the one with most active points; this needs no labels.
-
-    Args:
-        factory: the name of a method with Gram matrices.
-        grams: (S, m, m), or (S, P, m, m) for a method of several kernels.
-        num_points: how many points to rank.
-        settings: the method's arguments.
+    Gram matrices are (S, m, m), or (S, P, m, m) for a method of several kernels. Unless the
+    settings name a regularization, it is the largest of a few with which enough points are active
+    on every split, or else the one with most active points; this needs no labels.
     """
     others = {name: value for name, value in settings.items() if name != "regularization"}
     given = "regularization" in settings or settings.get("absolute", False)
@@ -263,13 +258,9 @@ def random_points(seeds: int, pool_size: int, num_points: int) -> Choice:
 def choices(
     name: str, grams: np.ndarray, num_points: int, settings: Settings
 ) -> dict[str, Choice]:
-    """Choose points with a method; with a star, by each kernel, under the name of the kernel.
+    """Rank points of S pools with kernels (S, P, m, m) by a method, given its name in tables.
 
-    Args:
-        name: the method's name in tables.
-        grams: the kernels (S, P, m, m).
-        num_points: how many points to rank.
-        settings: values given with ``--set``.
+    With a star, they are ranked by each kernel, under the name of the kernel.
     """
     factory = ALGORITHMS[name]
     if factory == "random":

@@ -124,12 +124,7 @@ def figures_of(entries: Entries) -> Figures:
 
 
 def filled(text: str, figures: Figures, name: str) -> str:
-    """Return a template with its figures.
-
-    Args:
-        text: the template.
-        figures: what :func:`figures_of` returns.
-        name: the name of the file, for errors.
+    """Return a template, which is the text of a file of this name, with its figures.
 
     >>> row = Row("amkl", "tom", "raker", "mse", 0.00098, 0.0, 10)
     >>> filled("It is {{amkl.tables; tom; raker; mse; unit = 1e-3; digits = 2}}.",
