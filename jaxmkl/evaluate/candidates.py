@@ -23,7 +23,6 @@ from jaxmkl.wrappers import (
     Predictive,
     Probabilities,
     RunningMoments,
-    Scaler,
     layers,
     one_vs_rest,
     predictive,
@@ -118,8 +117,19 @@ def candidates(
         text = f"{', '.join(learning)}: kernels are fixed, as there are {num_inputs:,} inputs"
         notes.append(f"{text}; --set banks=trees, for one, learns them, in more memory")
     scaler = AllBut(RunningMoments(), tuple(words)) if words else RunningMoments()
-    each = {name: of_learning if name in learning else settings for name in chosen}
-    made = [_scaled(name, task, num_classes, each[name], rate, scaler) for name in chosen]
+    several = num_classes if task == "classification" and num_classes > 2 else None
+    wrapped = probabilities if task == "classification" else scaled_targets
+    made = list[Candidate]()
+    for name in chosen:
+        arguments = pausing(name)
+        if rate is not None and "query" in parameters_of(name):
+            arguments["query"] = Rate(rate)
+        own_settings = of_learning if name in learning else settings
+        one = candidate(name, name, task, own_settings, several, **arguments)
+        learner = one.learner
+        if several is not None and learner.num_outputs is None:
+            learner = one_vs_rest(learner, several)
+        made.append(one._replace(learner=wrapped(scaled(learner, scaler))))
     if density:
         made = [one._replace(learner=predictive(one.learner)) for one in made]
     own = [one.name for one in made if rate is not None and "query" not in one.parameters]
@@ -192,27 +202,6 @@ def candidate(
         text = f"{name}: is for {learner.task}, but the target needs {task}"
         raise UsageError(f"{text}; choose other settings, or another learner, such as {others}")
     return Candidate(name, learner, known | arguments)
-
-
-def _scaled(
-    name: str,
-    task: str,
-    num_classes: int,
-    settings: Mapping[str, Any],
-    rate: float | None,
-    scaler: Scaler,
-) -> Candidate:
-    """A candidate whose inputs, and targets if they are numbers, are scaled online."""
-    several = num_classes if task == "classification" and num_classes > 2 else None
-    arguments = pausing(name)
-    if rate is not None and "query" in parameters_of(name):
-        arguments["query"] = Rate(rate)
-    made = candidate(name, name, task, settings, several, **arguments)
-    learner = made.learner
-    if several is not None and learner.num_outputs is None:
-        learner = one_vs_rest(learner, several)
-    wrapped = probabilities if task == "classification" else scaled_targets
-    return made._replace(learner=wrapped(scaled(learner, scaler)))
 
 
 def kernel_names(kernels: Kernel) -> list[str]:
