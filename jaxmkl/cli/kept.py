@@ -162,7 +162,7 @@ def _write(path: str, header: Mapping[str, object], evaluation: Evaluation) -> N
 def _read(path: str) -> tuple[dict[str, Any], list[bytes], dict[str, dict[str, np.ndarray]]]:
     """Read the header, the checkpoints of the runners, and the arrays of the other members.
 
-    All but the progress, "play", may lack.
+    All of these but the progress, "play", may be absent.
     """
     with open(path, "rb") as file, damage(f"--checkpoint: {path} is not a readable checkpoint"):
         archive = Archive(file)

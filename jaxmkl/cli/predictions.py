@@ -28,12 +28,8 @@ class Predictions:
 
     A file that was moved, removed, or changed by anything else since the last write is noticed at
     the next one. Until the first one, an earlier file stays as it was. A run that continues keeps
-    what is left of its file, and says so.
-
-    Args:
-      path: the file; "-" is standard output.
-      target: the target of the table.
-      length: the number of bytes that an earlier part of the run wrote; 0 begins anew.
+    what is left of its file, and says so; ``length`` is the number of bytes that its earlier part
+    wrote.
 
     Raises:
       OSError: if it cannot be written, or is not what was written so far; its methods raise this

@@ -291,21 +291,20 @@ class Evaluation:
             watched = watched.after(X, labels, judged, each, start)
         if boosted is not None:
             boosted = boosted.after(X, labels, judged, by_baselines[0], start)
-        then = Progress(
-            fills,
-            now.unseen + self.columns.unseen(found.chunk, X),
-            baselines,
-            (first, last),
-            now.num_rows + len(labels),
-            now.num_unlabelled + int(np.isnan(labels).sum()),
-            now.seconds,
-            now.num_bad + len(bad),
-            now.fingerprint.after(chunk.frame[: found.passed])
-            if self._keeps_fingerprint
-            else now.fingerprint,
-            watched,
-            boosted,
+        then = now._replace(
+            fills=fills,
+            unseen=now.unseen + self.columns.unseen(found.chunk, X),
+            baselines=baselines,
+            scores=(first, last),
+            num_rows=now.num_rows + len(labels),
+            num_unlabelled=now.num_unlabelled + int(np.isnan(labels).sum()),
+            num_bad=now.num_bad + len(bad),
+            watched=watched,
+            boosted=boosted,
         )
+        if self._keeps_fingerprint:
+            rows_of_chunk = chunk.frame[: found.passed]
+            then = then._replace(fingerprint=now.fingerprint.after(rows_of_chunk))
         progress = [one for each in scored.values() for one, _ in each]
         latest = np.concatenate([self.latest, X])[-LATEST:]
         return Outcome(then, progress, said, labels, latest, found.chunk, bad, found.refusal)

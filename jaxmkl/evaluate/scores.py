@@ -94,13 +94,7 @@ class Score(NamedTuple):
             errors[known] = np.square(of - said)
             distances += float(np.abs(of - said).sum())
         judged, total = self.num_judged + int(known.sum()), self.total + float(errors[known].sum())
-        return self._replace(
-            curve=self.curve.after(errors),
-            confusion=confusion,
-            num_judged=judged,
-            total=total,
-            distances=distances,
-        )
+        return type(self)(self.curve.after(errors), confusion, judged, total, distances)
 
     @property
     def error(self) -> float:
