@@ -384,9 +384,7 @@ def _of_json(cls: type[T], fields: dict[str, Any]) -> T:
     return value
 
 
-@cache
-def _hints(cls: Any) -> dict[str, Any]:
-    return get_type_hints(cls)
+_hints = cache(get_type_hints)
 
 
 def _is_a(kind: Any, value: object) -> bool:

@@ -20,7 +20,14 @@ from jaxmkl.evaluate import central_intervals, predicts_log_odds
 from jaxmkl.query import All
 from jaxmkl.tables._given import Given, Refused
 from jaxmkl.tables._plain import WHOLE
-from jaxmkl.tables._rounds import Example, asked, awaited, learned, until_renewal
+from jaxmkl.tables._rounds import (
+    Example,
+    asked,
+    awaited,
+    learned,
+    unstacked,
+    until_renewal,
+)
 from jaxmkl.tables._rows import Chunk
 from jaxmkl.tables.source import of_rows
 from jaxmkl.wrappers import LabelBudget, layers
@@ -345,9 +352,7 @@ class Learning:
             found = tree_of({name[prefix:]: array for name, array in arrays.items()}, like)
             if not np.isfinite(found.x).all():
                 raise ValueError("inputs of rows that wait are not finite")
-            leaves, structure = jax.tree.flatten(found)
-            each = (jax.tree.unflatten(structure, of_one) for of_one in zip(*leaves, strict=True))
-            self._unlabelled.update(zip(own, each, strict=True))
+            self._unlabelled.update(zip(own, unstacked(found.x, found.context), strict=True))
 
     def _ids(self, length: int, ids: Iterable[Any] | None) -> list[Id]:
         if ids is None:

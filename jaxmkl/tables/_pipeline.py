@@ -385,18 +385,15 @@ def load_pipeline(path: str | os.PathLike[str]) -> Pipeline:
         raise ValueError(f"load_pipeline: {name} is damaged: {text}")
     if "session" in extra:
         try:
-            pipeline._session.restore(extra["session"], _more(name))
+            with open(name, "rb") as file:
+                archive = Archive(file)
+                own = (key for key in archive.keys if key.startswith("waiting"))
+                arrays = {key: archive.read(key) for key in own}
+            pipeline._session.restore(extra["session"], arrays)
         except (ValueError, KeyError, TypeError) as error:
             text = f"is damaged: the rows that wait for labels: {error}"
             raise ValueError(f"load_pipeline: {name} {text}") from None
     return pipeline
-
-
-def _more(name: str) -> dict[str, np.ndarray]:
-    """The arrays of a file of :meth:`jaxmkl.tables.Session.save` that wait for labels."""
-    with open(name, "rb") as file:
-        archive = Archive(file)
-        return {key: archive.read(key) for key in archive.keys if key.startswith("waiting")}
 
 
 def _fits(pipeline: Pipeline) -> bool:

@@ -51,11 +51,11 @@ def asked(
     said, contexts = each[0]
     if len(each) > 1:
         said, contexts = jax.tree.map(lambda *leaves: np.concatenate(leaves), *each)
-    each_one = zip(_examples(X, contexts), said.query.tolist(), strict=True)
+    each_one = zip(unstacked(X, contexts), said.query.tolist(), strict=True)
     return said, [one if waits else None for one, waits in each_one], state
 
 
-def _examples(X: np.ndarray, contexts: PyTree) -> list[Example]:
+def unstacked(X: np.ndarray, contexts: PyTree) -> list[Example]:
     """Examples of inputs (n, D) and contexts, stacked."""
     leaves, structure = jax.tree.flatten(contexts)
     each = ([leaf[at] for leaf in leaves] for at in range(len(X)))
@@ -68,7 +68,7 @@ def awaited(learner: Learner, state: PyTree, X: np.ndarray) -> tuple[list[Exampl
     for first in range(0, len(X), TOGETHER):
         some = X[first : first + TOGETHER]
         contexts, state = _await(learner, state, np.int32(len(some)))
-        examples += _examples(some, jax.tree.map(np.asarray, contexts))
+        examples += unstacked(some, jax.tree.map(np.asarray, contexts))
     return examples, state
 
 
