@@ -26,8 +26,9 @@ directions u, v that are drawn once:
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -82,23 +83,21 @@ def examples(
     >>> bool((examples(0, 40, 60)[1] == y[40:60]).all())
     True
     """
-    X, y = _examples(*_key_and_indices(key, start, stop), drift)
-    return np.asarray(X)[: stop - start], np.asarray(y)[: stop - start]
+    return _made(_examples, key, start, stop, drift)
 
 
-def _key_and_indices(key: jax.Array | int, start: int, stop: int) -> tuple:
-    """Return a typed key and indices from ``start``, up to or beyond ``stop``."""
+def _made(make: Callable, key: jax.Array | int, start: int, stop: int, *others: Any) -> Any:
+    """Return the examples that a function makes of a typed key and of padded indices."""
     padded = -(-(stop - start) // PADDING) * PADDING
     key = jax.random.key(key) if isinstance(key, int) else key
-    return key, start + np.arange(padded, dtype=np.int32)
+    made = make(key, start + np.arange(padded, dtype=np.int32), *others)
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[: stop - start], made)
 
 
-def chunks(
-    key: jax.Array | int, total: int, size: int, *, drift: bool = True
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield the stream's first ``total`` examples in chunks, each generated on demand."""
+def chunks(key: int, total: int, size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the drifting stream's first ``total`` examples in chunks, generated on demand."""
     for start in range(0, total, size):
-        yield examples(key, start, min(start + size, total), drift=drift)
+        yield examples(key, start, min(start + size, total))
 
 
 def two_that_matter(key: jax.Array | int, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
@@ -111,7 +110,7 @@ def two_that_matter(key: jax.Array | int, start: int, stop: int) -> tuple[np.nda
     >>> bool((y == np.where(np.sin(4 * X[:, 0]) * X[:, 1] > 0, 1, -1)).all())
     True
     """
-    X = np.asarray(_uniform(*_key_and_indices(key, start, stop)))[: stop - start]
+    X = _made(_uniform, key, start, stop)
     score = np.sin(4 * X[:, 0]) * X[:, 1]
     return X, np.where(score > 0, 1, -1).astype(X.dtype)
 
@@ -154,8 +153,7 @@ def abrupt(
     >>> X.shape, y.shape
     ((100, 5), (100,))
     """
-    X, y = _abrupt(*_key_and_indices(key, start, stop), np.int32(period))
-    return np.asarray(X)[: stop - start], np.asarray(y)[: stop - start]
+    return _made(_abrupt, key, start, stop, np.int32(period))
 
 
 def few_of_many(seed: int, total: int) -> tuple[np.ndarray, np.ndarray]:

@@ -58,11 +58,11 @@ LARGE_CASES = (
 )
 
 
-def generated(points: int, inputs: int = INPUTS) -> np.ndarray:
-    """Return points (n, inputs), float32, around twenty centres."""
+def generated(points: int) -> np.ndarray:
+    """Return points (n, INPUTS), float32, around twenty centres."""
     draws = np.random.default_rng(0)
-    centres = draws.normal(scale=2.0, size=(CENTRES, inputs)).astype(np.float32)
-    noise = draws.standard_normal((points, inputs), dtype=np.float32)
+    centres = draws.normal(scale=2.0, size=(CENTRES, INPUTS)).astype(np.float32)
+    noise = draws.standard_normal((points, INPUTS), dtype=np.float32)
     return centres[draws.integers(CENTRES, size=points)] + noise
 
 
