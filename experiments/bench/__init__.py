@@ -8,6 +8,8 @@ on an accelerator, what variances, densities and probabilities cost, what compil
 tables are read, and clients of a server.
 """
 
+from collections.abc import Callable, Mapping
+
 from jaxmkl.evaluate import UsageError
 
 from ..options import Options
@@ -26,8 +28,18 @@ from . import (
     tables,
 )
 
-OF_REPORT = {"long": features.long_stream, "device": device.run, "fleet": fleet.run}
-OF_OPTIONS = {
+
+def short(options: Options, report: Report) -> None:
+    """Run the benchmarks that no option names."""
+    for one in (features.short, supports.support_vectors, supports.tenths, supports.many_tasks):
+        one(options, report)
+
+
+JOBS: Mapping[str, Callable[[Options, Report], None]] = {
+    "short": short,
+    "long": lambda _, report: features.long_stream(report),
+    "device": lambda _, report: device.run(report),
+    "fleet": lambda _, report: fleet.run(report),
     "memory": supports.memory,
     "peers": peers.run,
     "endless": endless.run,
@@ -48,22 +60,10 @@ TAKEN = {
 
 
 def run(options: Options, report: Report) -> None:
-    """Run the benchmark, or another one that an option names.
-
-    Raises:
-        UsageError: if an option was given that this benchmark does not take.
-    """
+    """Run the benchmark, or another one that an option names."""
     name = options.benchmark
     for option, takers in TAKEN.items():
         if getattr(options, option) and name not in takers:
             flag = {"settings": "set"}.get(option, option)
             raise UsageError(f"bench: --{flag} is of {', '.join(f'--{one}' for one in takers)}")
-    if name in OF_REPORT:
-        OF_REPORT[name](report)
-    elif name in OF_OPTIONS:
-        OF_OPTIONS[name](options, report)
-    else:
-        features.short(options, report)
-        supports.support_vectors(options, report)
-        supports.tenths(options, report)
-        supports.many_tasks(options, report)
+    JOBS[name](options, report)

@@ -36,25 +36,21 @@ def run(options: Options, report: Report) -> None:
     X, y = jax.device_put(X[:EXAMPLES]), jax.device_put(y[:EXAMPLES])
     fixed = jaxmkl.expert_mkl(banks="fixed")
     classes = jaxmkl.expert_mkl(task="classification", banks="fixed")
-    # the learner, the labels and the record of each run
-    runs: dict[str, tuple[jaxmkl.Learner, jax.Array, Callable]] = {}
+    key, calls = jax.random.key(0), dict[str, tuple[Callable, tuple]]()
+
+    def add(name: str, learner: jaxmkl.Learner, label: jax.Array, keep: Callable) -> None:
+        arguments = learner, learner.init(key, X.shape[1]), X, label
+        calls[name] = jax.jit(partial(jaxmkl.run, record=keep)), arguments
+
     for name, learner in {FIXED: fixed, "expert_mkl": jaxmkl.expert_mkl()}.items():
-        runs[f"{name}, value"] = learner, y, _value
-        runs[f"{name}, variance"] = learner, y, _variance
-        runs[f"{name}, density"] = predictive(learner), y, _density
+        add(f"{name}, value", learner, y, _value)
+        add(f"{name}, variance", learner, y, _variance)
+        add(f"{name}, density", predictive(learner), y, _density)
     positive = y > jnp.median(y)
-    runs[f"{FIXED}, two classes, value"] = classes, positive, _value
+    add(f"{FIXED}, two classes, value", classes, positive, _value)
     for passthrough in (False, True):
         name = f"{FIXED}, two classes, probabilities" + passthrough * " with inputs"
-        runs[name] = probabilities(classes, passthrough=passthrough), positive, _value
-    key = jax.random.key(0)
-    calls = {
-        name: (
-            jax.jit(partial(jaxmkl.run, record=keep)),
-            (learner, learner.init(key, X.shape[1]), X, label),
-        )
-        for name, (learner, label, keep) in runs.items()
-    }
+        add(name, probabilities(classes, passthrough=passthrough), positive, _value)
     found = measured(report, calls, REPEATS)
     rows = []
     for name in calls:

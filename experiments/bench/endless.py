@@ -174,11 +174,7 @@ def run_passes(
 
 
 def run(options: Options, report: Report) -> None:
-    """Run the requested learners, one after the other.
-
-    Raises:
-        UsageError: if a requested learner does not exist.
-    """
+    """Run the requested learners, one after the other."""
     known = learners()
     names = chosen("learner", options.algorithms, known, known)
     rounds = options.rounds or ROUNDS

@@ -89,11 +89,7 @@ def measured(model: Model, stream: Stream) -> list[Row]:
 
 
 def run(options: Options, report: Report) -> None:
-    """Run the requested parts, by default those of the named sets, or all but the standings.
-
-    Raises:
-        UsageError: if a name is unknown, or other parts have options of the standings.
-    """
+    """Run the requested parts, by default those of the named sets, or all but the standings."""
     names = chosen("data set", options.datasets, DATASETS, DATASETS)
     alone = options.algorithms or options.seeds or options.settings or options.rounds
     default = (STANDINGS,) if alone else PARTS if options.datasets else (ERRORS, DENSITIES)

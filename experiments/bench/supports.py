@@ -68,15 +68,13 @@ def of_two_classes(name: str) -> Data:
     return f"generated, as {name}", X, np.where(score > np.median(score), 1, -1)
 
 
-def _orders(
+@jax.jit
+def orders_at_once(
     learner: jaxmkl.Learner, keys: jax.Array, X: jax.Array, y: jax.Array
 ) -> tuple[jax.Array, jax.Array | None]:
     """Return the predictions of runs of all keys, each in its own order, and their supports."""
     states, outputs = jaxmkl.run_many(learner, keys, X, y)
     return outputs.prediction, num_supports(learner, states)
-
-
-orders_at_once = jax.jit(_orders)
 
 
 def call_of(case: Case, options: Options) -> tuple[str, tuple]:

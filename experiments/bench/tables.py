@@ -36,11 +36,7 @@ print(json.dumps([after - before for before, after in zip(times, times[1:])]))
 
 
 def run(options: Options, report: Report) -> None:
-    """Time this version, and the one in the folder ``--beside`` in turns with it.
-
-    Raises:
-        UsageError: if there is no package in that folder.
-    """
+    """Time this version, and the one in the folder ``--beside`` in turns with it."""
     here = Path(__file__).parents[2]
     versions = {"here": here} | ({} if options.beside is None else {"beside": options.beside})
     for path in versions.values():

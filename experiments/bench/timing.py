@@ -91,23 +91,19 @@ def measured(
     them without being compiled; the rest is as in :func:`in_turn`.
     """
     functions: dict[str, Callable[[], object]] = {}
-    first: dict[str, tuple[Any, Stages, jax.stages.Compiled | None]] = {}
+    found = dict.fromkeys(others or {}, Measured(None, Stages(), []))
     with report.progress("compiling", len(calls)) as step:
         for name, (function, arguments) in calls.items():
             step(name)
             ready, stages = compiled(function, *arguments)
             functions[name] = partial(ready, *arguments)
             # it touches fresh memory
-            first[name] = jax.block_until_ready(functions[name]()), stages, ready
+            result = jax.block_until_ready(functions[name]())
+            found[name] = Measured(result, stages, [], ready)
     functions |= others or {}
     report.say(f"timing {len(functions)} functions in turn, {repeats} times")
     later = in_turn(functions, repeats, twice=twice)
-    untimed = None, Stages(), None
-    return {
-        name: Measured(result, stages, later[name], ready)
-        for name in functions
-        for result, stages, ready in [first.get(name, untimed)]
-    }
+    return {name: found[name]._replace(seconds=later[name]) for name in functions}
 
 
 def ratios(numerator: Sequence[float], denominator: Sequence[float]) -> list[float]:
