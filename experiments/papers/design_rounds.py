@@ -6,19 +6,17 @@ import jax
 import numpy as np
 from sklearn.svm import SVC
 
-import jaxmkl
 from jaxmkl import design
 from jaxmkl.evaluate import Row, rows
 
-from ..evaluate import keys_of
-from .design_selectors import BUNDLED, DRAWS, Points, points_of, standardised
+from .design_selectors import BUNDLED, DRAWS, Labelled, Points, splits_of
 from .paper import Job
 
 POOLS = (
     *("german", "spambase", "magic04", "a9a", "cod_rna", "australian", "reuters_4class"),
     *("digits", "breast_cancer"),
 )
-POOL_SHARE, MOST_POINTS = 0.7, 1000  # of the pool, and of the test
+MOST_POINTS = 1000  # of the pool, and of the test
 EVERY, MOST_LABELS = 5, 200
 EARLY = 50  # labels, up to which results are early
 PLANS: Mapping[str, tuple[str, int]] = {  # the selector of the first points, and their number
@@ -55,9 +53,7 @@ def margins(model: SVC, X: Points) -> np.ndarray:
     return highest[:, -1] - highest[:, -2]
 
 
-def accuracies(
-    pool: tuple[Points, np.ndarray], test: tuple[Points, np.ndarray], plan: str, key: jax.Array
-) -> np.ndarray:
+def accuracies(pool: Labelled, test: Labelled, plan: str, key: jax.Array) -> np.ndarray:
     """Return the accuracies (N,) after 5, 10, ... labels, the points chosen by a plan."""
     X, y = pool
     n = X.shape[0]
@@ -113,15 +109,10 @@ def rounds(job: Job) -> None:
 
 def of_pool(job: Job, dataset: str) -> dict[str, np.ndarray]:
     """Return the accuracies (S, N) of each plan, of random points the mean of several draws."""
-    X, y = points_of(job, dataset)
-    n = X.shape[0]
-    m = int(POOL_SHARE * n)
     curves: dict[str, list[np.ndarray]] = {plan: [] for plan in PLANS}
-    for s, order in enumerate(np.asarray(jaxmkl.permutations(keys_of(job.seeds), n))):
-        pool, test = order[: min(m, MOST_POINTS)], order[m : m + MOST_POINTS]
-        points, others = standardised(X, pool, test)
+    for s, split in enumerate(splits_of(job, dataset, MOST_POINTS, MOST_POINTS)):
         for plan in PLANS:
             keys = jax.random.split(jax.random.key(s), DRAWS if plan == "random" else 1)
-            parts = (points, y[pool]), (others, y[test]), plan
-            curves[plan].append(np.mean([accuracies(*parts, key) for key in keys], axis=0))
+            each = [accuracies(*split, plan, key) for key in keys]
+            curves[plan].append(np.mean(each, axis=0))
     return {plan: np.stack(each) for plan, each in curves.items()}

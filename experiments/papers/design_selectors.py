@@ -5,7 +5,7 @@ nearest to the centres of k-means.
 """
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import jax
@@ -27,6 +27,7 @@ from .design_wins import apart, score_of
 from .paper import Job
 
 Points: TypeAlias = np.ndarray | scipy.sparse.csr_matrix
+Labelled: TypeAlias = tuple[Points, np.ndarray]  # points and their classes
 SELECTORS: Mapping[str, Mapping[str, object]] = {  # arguments of from_points
     "random": {"method": "random"},
     "ted": {"method": "ted"},
@@ -87,6 +88,19 @@ def standardised(X: Points, pool: np.ndarray, test: np.ndarray) -> tuple[Points,
     return scaled[pool], scaled[test]
 
 
+def splits_of(
+    job: Job, dataset: str, most_points: int, most_tests: int
+) -> Iterator[tuple[Labelled, Labelled]]:
+    """Yield the pool and the test of each split of a data set."""
+    X, y = points_of(job, dataset)
+    n = X.shape[0]
+    m = int(POOL_SHARE * n)
+    for order in np.asarray(jaxmkl.permutations(keys_of(job.seeds), n)):
+        pool, test = order[: min(m, most_points)], order[m : m + most_tests]
+        points, others = standardised(X, pool, test)
+        yield (points, y[pool]), (others, y[test])
+
+
 def nearest_to_centres(X: Points, number: int, seed: int) -> np.ndarray:
     """Return the points (number,) nearest to the centres of k-means.
 
@@ -109,9 +123,7 @@ def chosen(name: str, X: Points, seed: int) -> list[np.ndarray]:
     return [np.asarray(found.ranking)[:k] for k in counts]
 
 
-def accuracies(
-    pool: tuple[Points, np.ndarray], test: tuple[Points, np.ndarray], labelled: Sequence
-) -> np.ndarray:
+def accuracies(pool: Labelled, test: Labelled, labelled: Sequence) -> np.ndarray:
     """Return the accuracies (L,) of the learners, means over sets of labelled points."""
     found = np.empty((len(labelled), len(LEARNERS)))
     for i, points in enumerate(labelled):
@@ -123,17 +135,12 @@ def accuracies(
 
 def measured(job: Job, dataset: str, names: Sequence[str]) -> dict[str, np.ndarray]:
     """Return the accuracies (S, L) of each selector; random ones are means of several draws."""
-    X, y = points_of(job, dataset)
-    n = X.shape[0]
-    m = int(POOL_SHARE * n)
     found = {name: np.empty((job.seeds, len(LEARNERS))) for name in names}
-    for s, order in enumerate(np.asarray(jaxmkl.permutations(keys_of(job.seeds), n))):
-        pool, test = order[: min(m, MOST_POINTS)], order[m : m + MOST_TESTS]
-        points, others = standardised(X, pool, test)
-        measure = functools.partial(accuracies, (points, y[pool]), (others, y[test]))
+    for s, (pool, test) in enumerate(splits_of(job, dataset, MOST_POINTS, MOST_TESTS)):
+        measure = functools.partial(accuracies, pool, test)
         for name in names:
             draws = range(DRAWS) if name == "random" else range(1)
-            each = [measure(chosen(name, points, DRAWS * s + draw)) for draw in draws]
+            each = [measure(chosen(name, pool[0], DRAWS * s + draw)) for draw in draws]
             found[name][s] = np.mean(each, axis=0)
     return found
 
