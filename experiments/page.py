@@ -17,11 +17,7 @@ NOT_DRAWN = ("label_rate",)  # unless there is nothing else
 
 
 def run(options: Options, report: Report) -> None:
-    """Write the page for a file that ``--json`` wrote.
-
-    Raises:
-        UsageError: if the file cannot be read or has other content.
-    """
+    """Write the page for a file that ``--json`` wrote."""
     assert options.file is not None
     out = options.out or options.file.with_suffix(".html")
     with refused():

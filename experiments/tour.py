@@ -74,11 +74,7 @@ def panels(name: str, results: dict[str, Runs]) -> list[Panel]:
 
 
 def run(options: Options, report: Report) -> None:
-    """Run every stream with every learner, all seeds at once, and show the results.
-
-    Raises:
-        UsageError: if a name or setting is unknown, or a learner does not suit a stream.
-    """
+    """Run every stream with every learner, all seeds at once, and show the results."""
     datasets = chosen("data set", options.datasets, STREAMS, DEFAULT)
     known = known_algorithms("tour", FAMILY, (), jaxmkl.LEARNERS)
     names = chosen("algorithm", options.algorithms, known, FAMILY)

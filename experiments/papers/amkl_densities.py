@@ -17,7 +17,7 @@ from jaxmkl.metrics import coverage, width
 from jaxmkl.wrappers import intervals, predictive
 
 from ..evaluate import Stream, candidate, in_sequence, keys_of
-from .amkl_learned import FIRST, GENERATED, TABLES, stream_of
+from .amkl_learned import FIRST, TABLES, stream_of
 from .amkl_runs import REGRESSION
 from .paper import Job
 
@@ -29,25 +29,18 @@ DEGREES, MEMORY = 4, 200
 PRINTED = {"friedman1": 0.773, "friedman2": 2.267, "elevators": -0.629, "kin40k": -1.079,
            "pol": -0.35}  # fmt: skip
 DATASETS = ("friedman1", "friedman2", *TABLES, *(name for name in REGRESSION if name != "naval"))
-assert set(DATASETS) <= {*GENERATED, *TABLES, *REGRESSION}
 
 
 def _kept(output: jaxmkl.Output) -> tuple:
     return output.prediction, output.interval, output.distribution
 
 
-def _tenths(inside: np.ndarray) -> tuple[float, float]:
-    """Return the least and the largest share of ten parts."""
-    shares = [part.mean() for part in np.array_split(inside, 10)]
-    return min(shares), max(shares)
-
-
 def _of_intervals(low: np.ndarray, high: np.ndarray, y: np.ndarray) -> dict[str, float]:
-    least, most = _tenths((low <= y) & (y <= high))
+    shares = [part.mean() for part in np.array_split((low <= y) & (y <= high), 10)]
     return {
         "coverage": float(coverage(low, high, y)),
-        "coverage_least": least,
-        "coverage_most": most,
+        "coverage_least": min(shares),
+        "coverage_most": max(shares),
         "width": float(width(low, high)),
     }
 

@@ -131,11 +131,7 @@ def settings_of(factory: str, settings: Settings) -> Settings:
 
 
 def check(paper: Paper, settings: Settings, factories: Mapping[str, str]) -> list[str]:
-    """Have every method check its settings, without running it.
-
-    Raises:
-        UsageError: if no method has a setting, or a value is refused.
-    """
+    """Have every method check its settings, without running it."""
     known = {name: accepts(factory) for name, factory in factories.items()}
     lines = check_settings(settings, known)
     for name, factory in factories.items():
@@ -246,13 +242,13 @@ def chosen_points(factory: str, grams: np.ndarray, num_points: int, settings: Se
 
 def random_points(seeds: int, pool_size: int, num_points: int) -> Choice:
     """Choose points of S pools at random."""
-    keys = jax.vmap(lambda key: jax.random.fold_in(key, 1))(keys_of(seeds))
-    found = jax.vmap(lambda key: design.random(key, pool_size, num_points=num_points))(keys)
-    ranking, active, converged = map(
-        np.asarray, (found.ranking, found.num_active, found.converged)
-    )
-    nothing = np.full(seeds, np.nan)
-    return Choice(ranking, active, nothing, converged, np.zeros((seeds, 0)), 0.0)
+
+    def of_seed(key: jax.Array) -> design.Design:
+        return design.random(jax.random.fold_in(key, 1), pool_size, num_points=num_points)
+
+    found = jax.tree.map(np.asarray, jax.vmap(of_seed)(keys_of(seeds)))
+    nothing, weights = np.full(seeds, np.nan), np.zeros((seeds, 0))
+    return Choice(found.ranking, found.num_active, nothing, found.converged, weights, 0.0)
 
 
 def choices(

@@ -213,11 +213,7 @@ def data_folder(options: Options) -> Path:
 
 
 def run_paper(paper: Paper, options: Options, report: Report) -> None:
-    """Run the chosen parts of a paper's experiments.
-
-    Raises:
-        UsageError: if a name or value on the command line is unknown.
-    """
+    """Run the chosen parts of a paper's experiments."""
     usual = [name for name in paper.datasets if name not in paper.bundled]
     if options.datasets is None and not (options.data or os.environ.get("JAXMKL_DATA")):
         text = "no folder of the papers' data sets was named (--data DIR or JAXMKL_DATA)"

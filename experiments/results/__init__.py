@@ -31,11 +31,7 @@ QUICK_FILE = HERE.parent / "results-quick.json"
 def run(
     options: Options, report: Report, plan: Sequence[Play] = PLAN, templates: Path = HERE
 ) -> None:
-    """Run all that is not in the file of results yet, then write RESULTS.md and a page beside it.
-
-    Raises:
-        UsageError: if a paper is unknown, or the file cannot be read or written.
-    """
+    """Run all that is not in the file of results yet; write RESULTS.md and a page beside it."""
     papers = tuple(dict.fromkeys(play.paper for play in plan))
     some = chosen("paper", options.only, papers, papers)
     path = options.file or (QUICK_FILE if options.quick else FILE)

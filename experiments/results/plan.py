@@ -129,11 +129,7 @@ class Unit:
         return " ".join([*words, "--data DIR"])
 
     def play_it(self, report: Report, data: Path | None, plots: Path | None) -> None:
-        """Run the unit, as its command does.
-
-        Raises:
-            UsageError: if its data are not there, or a benchmark fails.
-        """
+        """Run the unit, as its command does."""
         options = self.options(data, plots)
         if options.command != "bench":
             run_paper(IN_PARTS[options.command], options, report)
