@@ -13,17 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxmkl._version import __version__
-from jaxmkl.cli import options
-from jaxmkl.cli.effects import (
-    effects_of,
-    growth_of,
-    idle_columns,
-    permuted,
-    predictor,
-    single_numbers,
-    told,
-    words_of,
-)
+from jaxmkl.cli import effects, options
 from jaxmkl.cli.prequential import BOOSTING, LINEAR, BadRow, Evaluation, Runner
 from jaxmkl.evaluate import (
     Candidate,
@@ -283,16 +273,16 @@ def _learned(
     learner, first = runners[0].learner, runners[0].now
     shares = importances(learner, first.state, columns.features)
     by_name = by_column(shares, {kind.name: kind.features for kind in columns.kinds})
-    effects, words, growth, told_class = {}, {}, {}, ""
+    told: dict[str, Any] = {}
     if moved is not None:
         settled, state = runners[0].settled()
-        values = predictor(settled, state)
-        moved[name] = permuted(settled, values, evaluation)
-        growth = growth_of(moved[name], columns, by_name)
+        values = effects.predictor(settled, state)
+        moved[name] = effects.permuted(settled, values, evaluation)
+        told["growth"] = growth = effects.growth_of(moved[name], columns, by_name)
         if len(evaluation.latest):
-            number, told_class = told(settled, values, evaluation)
-            effects = effects_of(number, evaluation, growth or by_name)
-            words = words_of(number, evaluation)
+            number, told["told_class"] = effects.told(settled, values, evaluation)
+            told["effects"] = effects.effects_of(number, evaluation, growth or by_name)
+            told["words"] = effects.words_of(number, evaluation)
     return Learned(
         microseconds=1e6 * _seconds(runners) / evaluation.now.num_rows,
         state_bytes=state_bytes(first.state),
@@ -301,12 +291,9 @@ def _learned(
         calibration={} if first.certainty is None else first.certainty.calibration(),
         density={} if first.densities is None else first.densities.calibration(),
         column_importances=by_name,
-        growth=growth,
-        effects=effects,
-        told_class=told_class,
         confusion=tuple(map(tuple, first.score.confusion.tolist())),
-        words=words,
         shares=_shares(runners[0]),
+        **told,
         **_residuals(place, first.score, evaluation),
     )
 
@@ -348,7 +335,8 @@ def _advice(
     if now.watched is not None:
         X, y, said = now.watched.judged(len(errors))
         by_best, blind = said[[*errors].index(best)], min(score.error for score in now.scores)
-        found.insert(0, advice.leaks(single_numbers(evaluation.columns, X), y, by_best, K, blind))
+        columns = effects.single_numbers(evaluation.columns, X)
+        found.insert(0, advice.leaks(columns, y, by_best, K, blind))
     others = {about: now.of_baselines[name].curve
               for about, name in (("linear", LINEAR), ("boosting", BOOSTING))
               if name in now.of_baselines}  # fmt: skip
@@ -357,7 +345,7 @@ def _advice(
     if drift is None or drift.figures["row"] < now.num_rows / 2:
         found.append(advice.rows_that_help(curves[best], now.scores[0].curve, metric))
     if best in moved:
-        idle = idle_columns(moved[best], evaluation.columns, learned[best].growth)
+        idle = effects.idle_columns(moved[best], evaluation.columns, learned[best].growth)
         found.append(advice.of_idle(idle, best))
     as_good = [name for name, curve in curves.items()
                if name != best and advice.as_good(curve, curves[best])]  # fmt: skip
