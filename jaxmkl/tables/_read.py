@@ -94,34 +94,27 @@ def read(
     if task is not None and task not in TASKS:
         raise ValueError(f"read: task must be one of {', '.join(TASKS)} or None; got {task!r}")
     with needs_polars(), contextlib.ExitStack() as closing:
-        from jaxmkl.tables.source import (
-            ROWS,
-            format_of,
-            joined,
-            open_file,
-            open_table,
-            refuse_of_csv,
-        )
+        from jaxmkl.tables import source as files
 
         reading = Reading(**how)
         if isinstance(source, str | os.PathLike):
             file = closing.enter_context(contextlib.closing(Bytes(source)))
-            name, of = file.name, format_of(file)
+            name, of = file.name, files.format_of(file)
             if of in ("LIBSVM", "npz"):
                 # SciPy takes a while
                 from jaxmkl.tables._libsvm import read_libsvm
                 from jaxmkl.tables._npz import read_npz
 
-                refuse_of_csv(name, of, reading)
+                files.refuse_of_csv(name, of, reading)
                 if of == "npz":
                     return _of_arrays(read_npz(file, target, sparse), task)
                 return _of_arrays(read_libsvm(file, target, sparse, reading), task)
-            table = None if sparse else open_file(file, of, reading)
+            table = None if sparse else files.open_file(file, of, reading)
         else:
-            name, table = "DataFrame", None if sparse else open_table(source, **how)
+            name, table = "DataFrame", None if sparse else files.open_table(source, **how)
         if table is None:
             raise ValueError(f"{name}: {NOT_SPARSE}; got a table")
-        return _of_table(joined(table, ROWS), table.notes, target, task, drop, as_)
+        return _of_table(files.joined(table, files.ROWS), table.notes, target, task, drop, as_)
 
 
 def _of_table(
