@@ -4,7 +4,7 @@ import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from multiprocessing.connection import Connection
@@ -59,13 +59,12 @@ def results_of(
     units: Sequence[Unit], options: Options
 ) -> Iterator[tuple[Unit, Callable[[], UnitResult]]]:
     """Yield each unit, with the function that runs it or waits for its results."""
-    if options.jobs == 1:
-        yield from in_turn(units, options)
-        return
     # a benchmark is alone, for it measures time
-    yield from in_turn([unit for unit in units if unit.play.paper == "bench"], options)
+    in_turn = [unit for unit in units if options.jobs == 1 or unit.play.paper == "bench"]
+    for unit in in_turn:
+        yield unit, partial(run_unit, unit, options)
     with ThreadPoolExecutor(options.jobs) as pool:
-        others = [unit for unit in units if unit.play.paper != "bench"]
+        others = [unit for unit in units if unit not in in_turn]
         running = {pool.submit(apart, unit, options): unit for unit in others}
         try:
             for future in as_completed(running):
@@ -108,14 +107,6 @@ def _send(sender: Connection, unit: Unit, options: Options) -> None:
     except UsageError as error:
         found = error
     sender.send(found)
-
-
-def in_turn(
-    units: Iterable[Unit], options: Options
-) -> Iterator[tuple[Unit, Callable[[], UnitResult]]]:
-    """Yield each unit with the function that runs it in this process."""
-    for unit in units:
-        yield unit, partial(run_unit, unit, options)
 
 
 def run_unit(unit: Unit, options: Options) -> UnitResult:
