@@ -30,6 +30,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from jaxmkl import _command
+from jaxmkl._checks import shown
 from jaxmkl._compile_cache import compile_cache
 from jaxmkl._devices import failure
 from jaxmkl.cli.interrupts import INTERRUPTED
@@ -72,7 +73,9 @@ def _main(arguments: Sequence[str]) -> int:
         parser, commands = parser_of(__doc__ or "")
         for command in (run, predict, ask, serve, select, info, export):
             command.add_to(commands)
-        options = parser.parse_args(arguments)
+        options, more = parser.parse_known_args(arguments)
+        if more:
+            parser.error(_too_much(options.name, more))
         options.line = shlex.join(["jaxmkl", *arguments])
         return options.command(options)
     except BrokenPipeError:  # the reader has seen enough
@@ -91,6 +94,16 @@ def _main(arguments: Sequence[str]) -> int:
         _complain(text)
         return 1
     return 2
+
+
+def _too_much(command: str, words: Sequence[str]) -> str:
+    """The sentence on words of a command line that are left over."""
+    if any(word.startswith("-") and word != "-" for word in words):
+        return f"unrecognized arguments: {' '.join(words)}"
+    if command not in ("run", "predict", "ask", "select"):  # of one pipeline
+        return f"{command} takes one PIPELINE at a time; got {shown(words)} as well"
+    text = f"{command} takes one FILE; got {shown(words)} as well. Join CSV files under one header"
+    return f"{text} (cat A.csv > ALL.csv; tail -q -n +2 B.csv C.csv >> ALL.csv) and name that"
 
 
 def _complain(text: object) -> None:

@@ -334,6 +334,10 @@ BAD = [
         "late.csv, line 1402, column 'y': 'w' is not one of the",
         marks=pytest.mark.slow,
     ),
+    (["run", "t.csv", "h.csv", "-", "--target", "y"], "run takes one FILE; got 'h.csv', '-' as"),
+    (["select", "t.csv", "h.csv", "--num", "1"], "select takes one FILE; got 'h.csv' as well"),
+    (["serve", "a.npz", "b.npz"], "serve takes one PIPELINE at a time; got 'b.npz' as well"),
+    (["run", "t.csv", "h.csv", "--nonsense"], "unrecognized arguments: h.csv --nonsense"),
 ]
 
 
