@@ -75,8 +75,9 @@ def _select(given: Namespace, file: TextIO) -> None:
         notes.append(f"{usual}: if one holds labels, name it (--target)")
     drop = [*given.drop, *([] if target is None else [target])]
     first = whole._replace(frame=whole.frame[: given.first])
-    keep, as_ = of_arrays is not None, dict(given.as_)  # later rows may have more entries
-    columns = Columns.decide(first, drop=drop, as_=as_, keep=keep, supervised=False, notes=notes)
+    asked: dict[str, Any] = {"drop": drop, "as_": dict(given.as_), "notes": notes}
+    asked["keep"] = of_arrays is not None  # later rows may have more entries
+    columns = Columns.decide(first, target, supervised=False, **asked)
     n = len(whole.frame)
     X, _ = columns.encode(whole, columns.init())
     X = prepared("select", X, standardise=True)

@@ -92,7 +92,7 @@ class Columns:
           as_: kinds by the names of columns: "number", "boolean", "categories", "text", "text:N"
             of N words, "time", or a form of time such as ``%d/%m/%Y``.
           keep: whether to keep numbers that are constant or name the rows.
-          supervised: False where there is no target.
+          supervised: False where there is no target, or it is among the columns to leave out.
           notes: notes to put before those on the columns.
 
         Raises:
@@ -124,8 +124,12 @@ class Columns:
                 raise ValueError(f"{first.source}, column {label!r}: {text}; {advice}")
             of = target_of(first.source, first.column(label, comma), task, said)
             names.remove(label)
+
+        def why(name: str) -> str:
+            return "it is the target" if name == target else "asked"
+
         found = [
-            Decision(_kinds.LeftOut(name), f"column {name!r} left out, as asked")
+            Decision(_kinds.LeftOut(name), f"column {name!r} left out, as {why(name)}")
             if name in drop
             else plain.get(name) or kind_of(first.column(name, comma), wanted.get(name), keep)
             for name in names

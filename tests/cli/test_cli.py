@@ -287,7 +287,7 @@ def test_select_ranks_rows(method, plants, capsys):
     assert len({row["line"] for row in found}) == 7
     for row in found:
         assert lines[int(row["line"]) - 1] == f"{row['height']},{row['colour']},{row['kind']}"
-    assert "column 'kind' left out, as asked" in error
+    assert "column 'kind' left out, as it is the target" in error
 
 
 def test_select_reads_all_columns_of_arrays(tmp_path, capsys):
@@ -297,7 +297,7 @@ def test_select_reads_all_columns_of_arrays(tmp_path, capsys):
     assert main(["select", str(tmp_path / "pool.svm"), "--num", "6", "--first", "20"]) == 0
     out, error = capsys.readouterr()
     assert "numbers as they stand: '1', '2'" in error
-    assert "left out" not in error.replace("column 'label' left out, as asked", "")
+    assert "left out" not in error.replace("column 'label' left out, as it is the target", "")
     assert {int(row["line"]) > 20 for row in csv.DictReader(out.splitlines())} == {False, True}
 
 

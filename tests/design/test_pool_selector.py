@@ -292,7 +292,7 @@ def test_labels_are_no_inputs(name, tmp_path, capsys):
     found, error = lines()
     if name == "Label":
         assert found == wanted
-        assert f"column '{name}' left out, as asked" in error
+        assert f"column '{name}' left out, as it is the target" in error
     else:
         assert "no column is named target, y, label or class, so all are inputs" in error
         assert "if one holds labels, name it (--target)" in error
