@@ -250,6 +250,20 @@ class Cells:
         """Refuse the rows whose cell is not missing, but was not ``found`` to be anything."""
         self.refuse(self.values.is_not_null() & found.is_null(), why)
 
+    def refuse_commas(self) -> None:
+        """Refuse text that is numbers with commas, if these may be either of two signs."""
+
+        def has_commas(bare: pl.Series) -> pl.Series:
+            return bare.str.contains(GROUPED[","]) | bare.str.contains(DECIMAL_COMMA)
+
+        written, bare = self.signed
+        commas = has_commas(bare)
+        numbers = commas | parsed(bare).is_not_null()
+        if commas.any() and int(numbers.sum()) > MOSTLY * len(numbers):
+            why = "write them with a decimal point and nothing between thousands"
+            wrong = has_commas(written.bare(self.values))
+            self.refuse(wrong, f"numbers with commas, e.g. {{}}; {why}")
+
     def numbers(self, written: Notation) -> np.ndarray:
         """Read the cells as numbers (n,) float64, NaN where missing.
 
@@ -261,7 +275,8 @@ class Cells:
             self.refuse(cells.is_not_null(), "{} is a time, where a number is wanted")
         found = parsed(cells, written)
         advice = "mend the cell, leave it empty, or have another kind for the column"
-        self.refuse_unread(found, f"{{}} is not a number, unlike the others; {advice}")
+        of = " with decimal commas" * (written.decimal == ",")
+        self.refuse_unread(found, f"{{}} is not a number{of}, unlike the others; {advice}")
         infinite = found.is_infinite().fill_null(False)
         self.refuse(infinite, "{} is not finite; mend the cell or leave it empty")
         return found.fill_null(float("nan")).to_numpy()
@@ -321,8 +336,9 @@ def parsed(cells: pl.Series, written: Notation | None = None) -> pl.Series:
     if written is None:
         return cells.cast(pl.Float64, strict=False)
     bare = written.bare(cells)
-    if written.decimal == ",":
-        bare = bare.str.replace(",", ".", literal=True)
+    if written.decimal == ",":  # a point that is left would be a decimal one
+        others = bare.str.contains(".", literal=True).fill_null(False)
+        bare = bare.set(others, None).str.replace(",", ".", literal=True)
     found = bare.cast(pl.Float64, strict=False)
     if not written.percent:
         return found

@@ -14,8 +14,6 @@ from jaxmkl._pytree import require
 from jaxmkl.tables import _kinds
 from jaxmkl.tables._cells import (
     CLOCKS,
-    GROUPED,
-    MOSTLY,
     Cells,
     Notation,
     forms_of,
@@ -126,13 +124,7 @@ def _other_type(cells: Cells, keep: bool) -> Decision | None:
 
 def _time_in_text(cells: Cells, keep: bool) -> Decision | None:
     name, known, forms = cells.name, cells.known, forms_of(cells.known)
-    written, bare = cells.signed
-    commas = bare.str.contains(GROUPED[","])
-    numbers = commas | parsed(bare).is_not_null()
-    if commas.any() and int(numbers.sum()) > MOSTLY * len(numbers):
-        why = "write them with a decimal point and nothing between thousands"
-        wrong = written.bare(cells.values).str.contains(GROUPED[","]).fill_null(False)
-        cells.refuse(wrong, f"numbers with commas, e.g. {{}}; {why}")
+    cells.refuse_commas()
     if len(forms) > 1:
         found = f"{known[0]!r} and all others are times of the forms {' and '.join(forms)}"
         raise ValueError(f"{cells.where(0)}: {found}: choose one (--as {name}={forms[0]})")

@@ -82,7 +82,7 @@ def of_number(written: Notation) -> Edits:
         kept = "".join(rf"\{place}" for place in range(1, MOST_GROUPS + 2))
         edits.append((rf"{pattern}(?=({POINTS[sign]}[0-9]+)?\Z)", kept))
     if written.decimal == ",":
-        edits.append((",", "."))
+        edits += [(r"\.", "?"), (",", ".")]  # a point that is left would be a decimal one
     return [*edits, NO_NUMBER]
 
 

@@ -135,6 +135,8 @@ def target_of(source: str, cells: Cells, task: str | None, notes: list[str]) -> 
         found = f"the target is {distinct[0]!r} in every row looked at ({len(known)})"
         advice = "nothing to learn (--first N looks at more rows, --target names another)"
         raise ValueError(f"{column}: {found}; {advice}")
+    if task != "classification" and known.dtype == pl.String and cells.style is None:
+        cells.refuse_commas()
     if task is None:
         numeric = cells.style is not None and len(distinct) > 2
         task = "regression" if numeric else "classification"

@@ -46,7 +46,6 @@ def refusal(cells, **options):
     ("cells", "values"),
     [
         (["1,5", "2", "-3,25", "1.234,5"], [1.5, 2, -3.25, 1234.5]),
-        (["0,5", "0.125", "1.2345", "1.234"], [0.5, 0.125, 1.2345, 1234]),
         (["5%", "12.5 %", "100%", "0%"], [0.05, 0.125, 1, 0]),
         (["5,5%", "1%", "2%", "0%"], [0.055, 0.01, 0.02, 0]),
         (["9007199254740993", "1", "12345678901234567890"], [2.0**53, 1, 1.2345678901234567e19]),
@@ -498,3 +497,27 @@ def test_a_cell_that_is_no_number_is_refused_for_its_reason(cells, reason, tmp_p
     )
     with refused(match=reason):
         tables.read(path, as_={"a": "number"})
+
+
+def test_a_point_that_cannot_stand_between_thousands_is_refused_beside_decimal_commas():
+    columns = Columns.decide(
+        first({"a": ["1,25", "3.100,5", None, "4"]}, y=["1,5", "2", "3", "7"])
+    )
+    chunk = first({"a": ["1.288", "1.234,5"]})
+    assert_array_equal(columns.inputs(chunk, columns.init())[0][:, 0] + 1.25, [1288, 1234.5])
+    for cell in ("1.28", "0.806", "12345.678", "1.5e3"):
+        with refused(match=f"'{cell}' is not a number with decimal commas, unlike the others"):
+            columns.inputs(first({"a": ["2", cell]}), columns.init())
+        with refused(match=f"'{cell}' is not a number with decimal commas, unlike the others"):
+            columns.targets(first({"a": ["2"]}, y=[cell]))
+    assert "numbers with commas, e.g. '1,25'" in refusal(["1,25", "2.5", "3,1", "4"])
+    assert "numbers with commas, e.g. '0,5'" in refusal(["0,5", "0.125", "1.2345", "1.234"])
+
+
+@pytest.mark.parametrize("y", [["1,234", "2,345", "7,100"], ["1,25", "2.5", "7,1"]])
+def test_a_target_whose_commas_may_be_either_sign_is_no_set_of_classes(y):
+    for task in (None, "regression"):
+        with refused(match=f"column 'y': numbers with commas, e.g. '{y[0]}'; write them"):
+            Columns.decide(first({"a": [1, 2, 3]}, y=y), task=task)
+    chunk = first({"a": [1, 2, 3]}, y=y)
+    assert Columns.decide(chunk, task="classification").classes == tuple(sorted(y))
