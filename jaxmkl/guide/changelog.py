@@ -43,8 +43,8 @@
 
 **Tables and the command**
 
-- ARFF; text as TF-IDF; more forms of numbers (0.125 beside decimal commas is not 125), dates and
-  times; 100,000 columns; npz, Parquet and Arrow through pipes; rows of pandas by name.
+- ARFF; text as TF-IDF; more forms of numbers (CHF 5, ($5), 1,00,000), dates and times;
+  100,000 columns; npz, Parquet and Arrow through pipes; rows of pandas by name.
 - Classes such as 007 keep their zeros.
 - A first line of CSV that is a row or a title is refused, unless ``--names``, ``--header`` or
   ``--no-header`` say what it is; so are Vowpal Wabbit, and columns of both 999 and 1,234, which

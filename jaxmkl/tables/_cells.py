@@ -24,11 +24,12 @@ DECIMAL_COMMA = r"^[-+]?(\d{1,3}(\.\d{3})+|\d*),\d+$"
 # separators of thousands, and numbers that have them
 SEPARATORS = {",": ",", ".": r"\.", " ": "[ \u00a0\u2009\u202f]", "'": "['\u2019]"}
 POINTS = {",": r"\.", ".": ",", " ": "[.,]", "'": "[.,]"}
-GROUPED = {
-    sign: rf"^[-+]?[1-9]\d{{0,2}}({any_of}\d{{3}})+({POINTS[sign]}\d+)?$"
-    for sign, any_of in SEPARATORS.items()
-}
-SURELY_COMMAS = r"^[-+]?[1-9]\d{0,2}(,\d{3})+(,\d{3}|\.\d+)$"  # surely not decimal commas
+GROUPS = {sign: rf"[1-9]\d{{0,2}}({any_of}\d{{3}})+" for sign, any_of in SEPARATORS.items()}
+INDIAN = r"[1-9]\d?(,\d{2})+,\d{3}"  # 1,00,000
+GROUPS[","] = f"({GROUPS[',']}|{INDIAN})"
+GROUPED = {sign: rf"^[-+]?{GROUPS[sign]}({POINTS[sign]}\d+)?$" for sign in SEPARATORS}
+# surely not decimal commas
+SURELY_COMMAS = rf"^[-+]?([1-9]\d{{0,2}}(,\d{{3}})+(,\d{{3}}|\.\d+)|{INDIAN}(\.\d+)?)$"
 # the forms of time, in the order in which they are tried
 DATES = (
     *("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%m-%d-%Y"),
@@ -45,7 +46,14 @@ TEMPORAL = (datetime.date, datetime.time, datetime.timedelta)
 PER_SECOND = {"ms": 1e3, "us": 1e6, "ns": 1e9}
 # blanks around a cell are ignored: spaces, tabs and ends of lines, no other control characters
 BLANKS = " \t\r\n\u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
-CURRENCY, UNIT = r"(\p{Sc})", rf"\d[{BLANKS}]*(°?\p{{L}}[\p{{L}}/²³]*)$"
+CURRENCY, UNIT = r"(\p{L}{0,3}\p{Sc})", rf"\d[{BLANKS}]*(°?\p{{L}}[\p{{L}}/²³]*)$"
+CURRENCIES = (
+    "AED|AUD|BRL|CAD|CHF|CLP|CNY|COP|CZK|DKK|EUR|GBP|HKD|HUF|IDR|ILS|INR|JPY|KRW|MXN|MYR|NOK|NZD|"
+    r"PHP|PLN|RMB|RON|RUB|Rs\.?|SAR|SEK|SGD|THB|TRY|TWD|UAH|USD|VND|ZAR"
+)
+BEFORE = rf"^[-+]?[{BLANKS}]*({CURRENCIES})[{BLANKS}]*[-+]?[.\d]"  # other words may name the rows
+# ($5), $(5), (5) kg
+PARENTHESES = rf"^([^()0-9+-]*)\([{BLANKS}]*([^()%+-]*[0-9][^()%+-]*?)[{BLANKS}]*\)([^()0-9]*)$"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -57,7 +65,9 @@ class Notation:
     """The separator of thousands: "" for none, else a comma, a blank or an apostrophe."""
     percent: bool = False
     unit: str = ""
-    """The currency sign that stands before or behind them, or the word behind them."""
+    """The currency that stands before or behind them, or the word behind them."""
+    parentheses: bool = False
+    """Whether numbers in parentheses are negative."""
 
     def __post_init__(self) -> None:
         require(self.decimal in (".", ","), self, "decimal", self.decimal, "a point or a comma")
@@ -82,7 +92,8 @@ class Notation:
         found = ["with decimal commas"] * (self.decimal == ",")
         found += [f"with {between} between thousands"] * bool(between)
         found += ["with percent signs, in hundredths"] * self.percent
-        return found + [f"in {self.unit}"] * bool(self.unit)
+        found += [f"in {self.unit}"] * bool(self.unit)
+        return found + ["negative in parentheses"] * self.parentheses
 
     @property
     def separators(self) -> str:
@@ -90,7 +101,12 @@ class Notation:
         return self.thousands + "." * (self.decimal == ",")
 
     def bare(self, cells: pl.Series) -> pl.Series:
-        """Remove percent signs, units, the blanks beside them, and separators of thousands."""
+        """Remove percent signs, units, the blanks beside them, and separators of thousands.
+
+        Parentheses become a minus sign.
+        """
+        if self.parentheses:
+            cells = cells.str.replace(PARENTHESES, "-${1}${2}${3}")
         if self.percent:
             cells = cells.str.strip_suffix("%").str.strip_chars_end(BLANKS)
         if self.unit:
@@ -219,11 +235,15 @@ class Cells:
         columns have decimal commas: otherwise the cells may be telephone numbers.
         """
         known = self.known
-        units = known.str.extract(CURRENCY).drop_nulls().unique()
-        if units.is_empty():  # a word is a unit only if it stands behind all of them
-            units = known.str.extract(UNIT).unique().fill_null("")
-        unit = units[0] if len(units) == 1 else ""
-        written = Notation(percent=bool(known.str.ends_with("%").any()), unit=unit)
+        inside = known.str.contains(PARENTHESES)  # if all are, they may be no amounts
+        written = Notation(parentheses=bool(inside.any()) and not inside.all())
+        bare = written.bare(known)
+        units = bare.str.extract(CURRENCY).drop_nulls().unique()
+        if units.is_empty():  # a word is a unit only if it stands beside all of them
+            beside = (bare.str.extract(of).unique() for of in (UNIT, BEFORE))
+            units = next((found for found in beside if not found.has_nulls()), units)
+        unit, percent = units[0] if len(units) == 1 else "", bool(bare.str.ends_with("%").any())
+        written = dataclasses.replace(written, unit=unit, percent=percent)
         bare = written.bare(known)
         for sign in (" ", "'"):
             grouped = bare.str.contains(GROUPED[sign])

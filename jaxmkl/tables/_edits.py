@@ -7,7 +7,15 @@ written, so that the module that reads it knows neither signs nor forms.
 
 import re
 
-from jaxmkl.tables._cells import BLANKS, CLOCKS, ISO, POINTS, SEPARATORS, Notation
+from jaxmkl.tables._cells import (
+    BLANKS,
+    CLOCKS,
+    ISO,
+    PARENTHESES,
+    POINTS,
+    SEPARATORS,
+    Notation,
+)
 
 Edits = list[tuple[str, str]]
 
@@ -70,6 +78,8 @@ def of_number(written: Notation) -> Edits:
     '-1234.50'
     """
     edits: Edits = []
+    if written.parentheses:
+        edits.append((rf"\A{PARENTHESES[1:-1]}\Z", r"-\1\2\3"))
     if written.percent:
         edits.append((rf"[{BLANKS}]*%\Z", ""))
     if written.unit:
@@ -77,10 +87,13 @@ def of_number(written: Notation) -> Edits:
         edits.append((rf"\A([-+]?)[{BLANKS}]*{sign}[{BLANKS}]*", r"\1"))
         edits.append((rf"[{BLANKS}]*{sign}\Z", ""))
     for sign in written.separators:
-        group = rf"{SEPARATORS[sign]}([0-9]{{3}})"
+        group, end = rf"{SEPARATORS[sign]}([0-9]{{3}})", rf"(?=({POINTS[sign]}[0-9]+)?\Z)"
         pattern = rf"\A([-+]?[1-9][0-9]{{0,2}}){group}" + f"(?:{group})?" * (MOST_GROUPS - 1)
         kept = "".join(rf"\{place}" for place in range(1, MOST_GROUPS + 2))
-        edits.append((rf"{pattern}(?=({POINTS[sign]}[0-9]+)?\Z)", kept))
+        edits.append((f"{pattern}{end}", kept))
+        if sign == ",":  # as in India
+            pairs = ",([0-9]{2})" + "(?:,([0-9]{2}))?" * (MOST_GROUPS - 2)
+            edits.append((rf"\A([-+]?[1-9][0-9]?){pairs}{group}{end}", kept))
     if written.decimal == ",":
         edits += [(r"\.", "?"), (",", ".")]  # a point that is left would be a decimal one
     return [*edits, NO_NUMBER]

@@ -197,13 +197,19 @@ def seconds(text, form):
 @given(
     st.sampled_from([".", ","]),
     st.sampled_from(["", ",", " ", "'"]),
-    st.sampled_from(["", "€", "$", "km/h", "m²"]),
+    st.sampled_from(["", "€", "$", "km/h", "m²", "Rs."]),
+    st.booleans(),
     st.booleans(),
     st.data(),
 )
-def test_numbers_of_each_notation_are_read_and_others_are_not(point, between, unit, percent, data):
-    written = Notation(decimal=point, thousands=between, unit=unit, percent=percent)
-    signs = [*"-+.,' %5", "\u202f", "€", "$", "km/h", "m²", "123", "1,234", "1.234", "1 234", "e3"]
+def test_numbers_of_each_notation_are_read_and_others_are_not(
+    point, between, unit, percent, inside, data
+):
+    written = Notation(
+        decimal=point, thousands=between, unit=unit, percent=percent, parentheses=inside
+    )
+    signs = [*"-+.,' %5()", "\u202f", "€", "$", "km/h", "m²", "Rs.", "123", "e3"]
+    signs += ["1,234", "1.234", "1 234", "1,23,456", "(1", "2)"]
     text = "".join(data.draw(st.lists(st.sampled_from(signs), min_size=1, max_size=7)))
     text = text.strip(BLANKS) or "0"
     (wanted,) = parsed(pl.Series([text]), written)

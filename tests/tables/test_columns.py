@@ -56,6 +56,11 @@ def refusal(cells, **options):
         (["1,234,567", "1,234", "7", "8"], [1234567, 1234, 7, 8]),
         (["1 234,56", "12,50", "999", "1\u202f234\u202f567"], [1234.56, 12.5, 999, 1234567]),
         (["1'234.50", "12.00", "1'000'000", "7"], [1234.5, 12, 1e6, 7]),
+        (["CHF 5", "CHF -7.50", "CHF1'000", "-CHF .5"], [5, -7.5, 1000, -0.5]),
+        (["US$ 5", "US$7", "-US$8"], [5, 7, -8]),
+        (["Rs. 1,00,000", "Rs. 12,34,567.5", "Rs.-5,000"], [1e5, 1234567.5, -5000]),
+        (["($5)", "$1,200", "$(1,234.5)", "-$3", "$ (4)"], [-5, 1200, -1234.5, -3, -4]),
+        (["( 1,5 kg )", "2,5 kg", "(7) kg"], [-1.5, 2.5, -7]),
         ([1, None, 4, 4], None),
         ([1.5, math.nan, 4.0, 4.0], None),
     ],
@@ -119,6 +124,8 @@ def test_signs_are_told_and_other_currencies_are_words():
         chunk = first({"a": ["$1", "€3"]})
         columns.encode(chunk, columns.init())
     assert "holds words" in decided(["$12.50", "€3.00", "$4"])[1]
+    for words in (["CHF 5", "EUR 6"], ["CHF 5", "6"], ["BUS 5", "BUS 6"], ["(5)", "(6)"]):
+        assert "holds words" in decided(words)[1]
     assert "holds words" in decided(["555 123 456", "555 987 654", "555 123 456"])[1]
     target = Columns.decide(first({"a": Y}, y=["$1,000.50", "$2", "$3", "$4.5"]), "y").target
     assert (target.task, target.unit, target.thousands) == ("regression", "$", ",")
