@@ -23,6 +23,7 @@ from jaxmkl.evaluate import (
     WordEffect,
     advice,
     by_column,
+    has_linear_bank,
     held_bytes,
     importances,
     kernel_weights,
@@ -340,6 +341,8 @@ def _advice(
     others = {about: now.of_baselines[name].curve
               for about, name in (("linear", LINEAR), ("boosting", BOOSTING))
               if name in now.of_baselines}  # fmt: skip
+    if has_linear_bank(runner.learner):  # what is advised is there
+        others.pop("linear", None)
     blind_curve = min(now.scores, key=lambda score: score.error).curve
     found.append(advice.better_baseline(curves[best], others, blind_curve, best))
     if drift is None or drift.figures["row"] < now.num_rows / 2:

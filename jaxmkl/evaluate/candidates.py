@@ -315,11 +315,25 @@ def _of_banks(banks: Sequence[Bank], weights: np.ndarray) -> dict[str, float]:
     """The sums of the weights of the models (E,) by bank; empty of a single one."""
     found = dict[str, float]()
     for bank, numbers in numbered(banks):
-        is_linear = isinstance(getattr(bank, "features", None), LinearFeatures)
-        kind = "linear" if is_linear else BANKS.get(type(bank), type(bank).__name__)
+        kind = "linear" if _is_linear(bank) else BANKS.get(type(bank), type(bank).__name__)
         name = f"bank {kind}"
         found[name] = found.get(name, 0.0) + float(weights[numbers].sum())
     return found if len(found) > 1 else {}
+
+
+def has_linear_bank(learner: Learner) -> bool:
+    """Tell if a learner has linear models of the inputs.
+
+    >>> import jaxmkl
+    >>> [has_linear_bank(jaxmkl.expert_mkl(banks=banks)) for banks in ("linear", "fixed")]
+    [True, False]
+    """
+    *_, inside = layers(learner)
+    return isinstance(inside, MKL) and any(_is_linear(bank) for bank, _ in numbered(inside.models))
+
+
+def _is_linear(bank: Bank) -> bool:
+    return isinstance(getattr(bank, "features", None), LinearFeatures)
 
 
 def _inmost(info: Any) -> Any:

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from jaxmkl.cli import main
+from jaxmkl.evaluate import advice
 
 SMALL_PROGRAMS = True
 SMALL = ["--learner", "raker", "--set", "num_features=8"]
@@ -161,3 +162,13 @@ def test_boosting_goes_on_from_a_checkpoint(tmp_path, monkeypatch):
     del whole["boosting so far"]
     assert absent == pytest.approx(whole, rel=1e-6)
     assert notes == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("banks", "named"), [("linear", set()), ("fixed", {"linear"})])
+def test_a_linear_bank_is_not_advised_where_there_is_one(banks, named, tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(advice, "better_baseline", lambda _, others, *__: seen.append({*others}))
+    columns, y = stream(70)
+    answers(tmp_path, columns | {"y": y}, "--learner", "expert_mkl", "--set", f"banks={banks}")
+    assert {frozenset(others - {"boosting"}) for others in seen} == {frozenset(named)}
