@@ -75,3 +75,15 @@ def test_a_journal_that_was_changed_is_refused_by_line(form, tmp_path):
         path.write_bytes(b"".join(line + b"\n" for line in changed[: number - 1]))
         with Journal(path, about) as journal:  # the lines before it are whole
             assert journal.events == (events[: number - 2] if number > 1 else [])
+
+
+def test_a_journal_from_before_classes_kept_their_zeros_says_what_to_do(tmp_path):
+    path = tmp_path / "it"
+    with Journal(path, {"table": "a", "target": "kind: 8, 17"}) as journal:
+        journal.append({"ask": 1}, {"answer": 1, "label": "17"})
+    told = r"another target \('kind: 8, 17', now 'kind: 017, 8'\), as classes now keep their lead"
+    for table in "ab":  # their order changed, and so the numbers of labels in the table
+        with pytest.raises(ValueError, match=f"{told}.* write its answers into the table"):
+            Journal(path, {"table": table, "target": "kind: 017, 8"})
+    with pytest.raises(ValueError, match=r"'kind: 18, 8'\); move it away"):
+        Journal(path, {"table": "a", "target": "kind: 18, 8"})

@@ -157,9 +157,13 @@ class Journal:
         others = [name for name, value in about.items() if first.get(name) != value]
         is_only_asked = "snapshot" not in first and all("ask" in event for event in self.events)
         if others and not is_only_asked:
-            name = others[0]
+            has_zeros = _without_zeros(first) == _without_zeros(about)
+            name = "target" if has_zeros and "target" in others else others[0]
             of = "pipeline" if name == "model" else name  # the name in files
             text = f"belongs to another {of} ({first.get(name)!r}, now {about[name]!r})"
+            if name == "target" and has_zeros:
+                text += ", as classes now keep their leading zeros; write its answers into the"
+                raise self._refusal(1, f"{text} table, spelled so, and move it away")
             raise self._refusal(1, f"{text}; move it away")
         return bool(others)
 
@@ -201,3 +205,8 @@ class Journal:
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
+
+
+def _without_zeros(about: dict[str, Any]) -> list[str]:
+    """The words of a target without leading zeros, which classes did not have before."""
+    return sorted(re.split(": |, ", re.sub(r"\b0+(?=\d)", "", str(about.get("target")))))
