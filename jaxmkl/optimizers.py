@@ -115,14 +115,19 @@ class FromOptax(Optimizer):
         return step, optax.tree.cast_like(after, state)
 
 
-def require_gradients_alone(owner: object, name: str, optimizer: Optimizer) -> None:
+_WEIGHTS, _ROUND = jax.ShapeDtypeStruct((2,), jnp.float32), jax.ShapeDtypeStruct((), jnp.int32)
+
+
+def require_gradients_alone(
+    owner: object, name: str, optimizer: Optimizer, weights: PyTree = _WEIGHTS
+) -> None:
     """Raise unless an optimizer takes steps by gradients and weights alone."""
 
-    def moved(weights: jax.Array) -> PyTree:
-        return optimizer.update(weights, optimizer.init(weights), weights, None)
+    def moved(weights: PyTree, round: jax.Array) -> PyTree:
+        return optimizer.update(weights, optimizer.init(weights), weights, round)
 
     try:
-        jax.eval_shape(moved, jax.ShapeDtypeStruct((2,), jnp.float32))
+        jax.eval_shape(moved, weights, _ROUND)
     except Exception as error:  # whatever a transformation raises without what it needs
         wanted = f"one that needs gradients and weights alone ({error})"
         pytree.require(False, owner, name, optimizer, wanted)

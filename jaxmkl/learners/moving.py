@@ -16,7 +16,7 @@ from jaxmkl._types import Aux, Code, Number, PyTree
 from jaxmkl.kernels import KernelSpace
 from jaxmkl.losses import loss_field
 from jaxmkl.models.supports.protocol import reach_of_all
-from jaxmkl.optimizers import InverseTime, Optimizer
+from jaxmkl.optimizers import InverseTime, Optimizer, require_gradients_alone
 from jaxmkl.query import All, Query
 from jaxmkl.updates.first_order import warn_of_step_size
 
@@ -91,6 +91,7 @@ class MovingKernel(Algorithm[OwnState, Code, Aux]):
     ) -> dict[str, Any]:
         """Fields of :class:`MovingState`: no basis function, a kernel from the space's starts."""
         coordinates = self.space.draw_start(key, num_inputs, dtype)
+        require_gradients_alone(self, "optimizer", self.optimizer, coordinates)
         return frame | {
             "zeros": jnp.zeros((), jnp.int32),
             "coordinates": coordinates,

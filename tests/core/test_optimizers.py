@@ -123,3 +123,18 @@ def test_an_optimizer_by_object_cannot_be_saved(make, tmp_path):
     with pytest.raises(ValueError, match=r"save: learner\.optimizer\.method.* must be "):
         jaxmkl.save(tmp_path / "state.npz", learner, state)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("make", [jaxmkl.oks_sil, jaxmkl.okl_gd])
+def test_objects_that_need_more_than_gradients_are_refused_before_a_run(make):
+    for optimizer in (
+        optax.lbfgs(),
+        optax.polyak_sgd(),
+        optax.masked(optax.sgd(0.1), {"a": True}),
+    ):
+        learner = make(optimizer=optimizer)
+        with pytest.raises(
+            ValueError, match="optimizer must be one that needs gradients and weig"
+        ):
+            learner.init(jax.random.key(0), num_inputs=2)
+    make(optimizer=optax.adam(0.1)).init(jax.random.key(0), num_inputs=2)
