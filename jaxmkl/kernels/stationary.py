@@ -106,7 +106,7 @@ class Stationary(Stacked):
     _per_input = ("bandwidth",)
 
     def _argument(self, products: Products, index: jax.Array | None) -> jax.Array:
-        weights = 1.0 / jnp.atleast_1d(jnp.asarray(self.bandwidth, products.X.dtype)) ** 2
+        weights = 1.0 / self._widths(products.X.dtype) ** 2
         if index is None and weights.ndim == 2:
             return products.weighted_distance(weights)
         if index is None:
@@ -115,6 +115,14 @@ class Stationary(Stacked):
         if weights.ndim == 2:
             return products.weighted_column_distance(weights)
         return products.squared_distance * weights[None, :]
+
+    def _widths(self, dtype: DTypeLike) -> jax.Array:
+        """The bandwidths (P,) or (P, D), from the least whose square is a normal number.
+
+        Below it, as there, different points are unlike each other, and equal ones are not 0 · ∞.
+        """
+        widths = jnp.atleast_1d(jnp.asarray(self.bandwidth, dtype))
+        return jnp.maximum(widths, float(np.sqrt(jnp.finfo(dtype).tiny)))
 
     def _profile_of(self, u: jax.Array, index: jax.Array | None) -> jax.Array:
         profile = partial(super()._profile_of, index=index)
@@ -132,7 +140,7 @@ class Stationary(Stacked):
         pytree.require(good, self, "the shape of bandwidth", shape, wanted)
 
     def frequencies(self, drawn: jax.Array) -> jax.Array:
-        widths = jnp.atleast_1d(jnp.asarray(self.bandwidth, drawn.dtype))
+        widths = self._widths(drawn.dtype)
         widths = widths if widths.ndim == 2 else widths[:, None]
         return drawn / (2.0 * np.pi * widths[:, None, :])
 

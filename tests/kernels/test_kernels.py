@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, polynomial_kernel, rbf_kernel
 
@@ -388,3 +389,16 @@ def test_alignment_names_shapes_that_do_not_fit(X, y):
 def test_bad_sums_are_named(kernels, weights, wanted):
     with pytest.raises(ValueError, match=f"WeightedSum: {wanted} must be .*; got "):
         jaxmkl.kernels.WeightedSum(kernels, weights)
+
+
+@pytest.mark.parametrize("family", [jaxmkl.Gaussian, jaxmkl.Laplacian, jaxmkl.Cauchy])
+@pytest.mark.parametrize("bandwidth", [1e-38, 1e-20, 1e-18])
+def test_bandwidths_whose_square_underflows_tell_equal_points_from_others(family, bandwidth):
+    X = jnp.array([[1.0, -20.0], [1.0, -20.0], [30.0, 4.0]])
+    same = [[1, 1, 0], [1, 1, 0], [0, 0, 1]]
+    for kernel in (family(bandwidth), family([[bandwidth, 1.0]]), family([bandwidth, 1e-10])):
+        grams = kernel.gram(X, X)
+        assert_allclose(grams, np.broadcast_to(same, grams.shape), atol=1e-6)
+        fourier = jaxmkl.features.FourierFeatures(4)
+        drawn = fourier.init(jax.random.key(0), kernel, 2, np.float32)
+        assert np.isfinite(fourier(kernel, drawn, X)).all()
