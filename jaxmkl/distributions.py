@@ -135,8 +135,10 @@ class StudentMixture:
 
     def log_prob(self, y: Labels) -> Array:
         """The logarithm of the density at ``y`` (...), which is the log score of a label."""
-        distance, own = self._at(y)
-        return self._known(own.log_density(distance))
+        y = jnp.asarray(y, jnp.asarray(self.scales).dtype)
+        infinite = jnp.isinf(y)  # its distance is limited, so that derivatives are numbers
+        distance, own = self._at(jnp.where(infinite, 0.0, y))
+        return self._known(jnp.where(infinite, -jnp.inf, own.log_density(distance)))
 
     def cdf(self, y: Labels) -> Array:
         """The probability (...) of at most ``y``, which is the probability integral transform."""

@@ -254,3 +254,13 @@ ALONE = {
 def test_loops_called_alone_are_compiled_once(name, compiled):
     ALONE[name](1.0)
     assert not compiled(lambda: ALONE[name](2.0))
+
+
+def test_infinite_labels_have_no_density_and_missing_ones_none_that_is_known():
+    y = jnp.array([jnp.inf, -jnp.inf, jnp.nan, 1e30, 0.5])
+    found = np.asarray(single(1.0).log_prob(y))
+    np.testing.assert_array_equal(found[:2], -np.inf)
+    assert np.isnan(found[2])
+    assert np.isfinite(found[3:]).all()
+    slopes = jax.vmap(jax.grad(single(1.0).log_prob))(y)
+    assert np.isfinite(np.asarray(slopes)[[0, 1, 3, 4]]).all()
