@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jaxmkl._checks import refuse_masked, refuse_tracers
+
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
@@ -30,7 +32,8 @@ def scale(X: "ArrayLike", how: str) -> np.ndarray:
       and booleans become float64.
 
     Raises:
-      ValueError: NaN or an infinite value, a wrong shape or dtype, or an unknown ``how``.
+      ValueError: NaN or an infinite value, a wrong shape or dtype, a masked array, a tracer, or an
+        unknown ``how``.
 
     >>> scale([[1, 5], [2, 5], [3, 5]], "symmetric")
     array([[-1.,  0.],
@@ -39,6 +42,8 @@ def scale(X: "ArrayLike", how: str) -> np.ndarray:
     """
     if how not in (known := ("unit_interval", "symmetric", "standard", "unit_rows", "largest")):
         raise ValueError(f"scale: how must be one of {', '.join(known)}; got {how!r}")
+    refuse_tracers("scale", "X", X)
+    refuse_masked("scale: X", X)
     X = as_float("scale: X", np.asarray(X))
     if X.ndim != 2 or X.size == 0:
         raise ValueError(f"scale: X must have the shape (n, D) with n, D >= 1; got {X.shape}")

@@ -1,6 +1,6 @@
 """Labels as numbers, on the host or in a trace: two classes are -1 and +1, K are 0 to K - 1."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import jax
@@ -117,12 +117,13 @@ def _numbered(
     owner: str, values: np.ndarray, classes: Sequence[Any], num_classes: int
 ) -> tuple[np.ndarray, tuple[Any, ...]]:
     """The place of each value (T,) among the classes, float32, and the classes."""
-    known = np.asarray(classes, object).tolist()
-    places = {one: place for place, one in enumerate(known)}
-    text = f"{owner}: classes must be {num_classes} different values; got {known}"
+    known, items = np.atleast_1d(np.asarray(classes, object)).tolist(), values.tolist()
+    places = {one: place for place, one in enumerate(known) if isinstance(one, Hashable)}
+    odd = " that can be hashed" * any(not isinstance(one, Hashable) for one in known)
+    text = f"{owner}: classes must be {num_classes} different values{odd}; got {known}"
     refuse_unless(len(places) == len(known) == num_classes, text)
-    items = values.tolist()
-    unknown = list(dict.fromkeys(repr(item) for item in items if item not in places))
+    wrong = (one for one in items if not isinstance(one, Hashable) or one not in places)
+    unknown = list(dict.fromkeys(map(repr, wrong)))
     text = f"{owner}: y must be of the classes {', '.join(map(repr, known))}; got "
     refuse_unless(not unknown, text + ", ".join(unknown[:5]))
     return np.array([places[item] for item in items], np.float32), tuple(known)

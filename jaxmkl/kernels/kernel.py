@@ -121,8 +121,12 @@ class Kernel(abc.ABC):
     def gram(self, X: ArrayLike, Y: ArrayLike | None = None) -> jax.Array:
         """Kernel values (P, n, m) between the rows of ``X`` (n, D) and ``Y`` (m, D; default X)."""
         X = as_floats("X", X)
-        self.require_inputs(X.shape[-1])
-        return self.evaluate(pairwise_products(X, X if Y is None else as_floats("Y", Y)))
+        Y = X if Y is None else as_floats("Y", Y)
+        pytree.require(X.ndim == 2, self, "the shape of X", X.shape, "(n, D), n rows of D inputs")
+        good, wanted = Y.ndim == 2 and X.shape[1:] == Y.shape[1:], f"(m, {X.shape[1]}), as X has"
+        pytree.require(good, self, "the shape of Y", Y.shape, f"{wanted} {X.shape}")
+        self.require_inputs(X.shape[1])
+        return self.evaluate(pairwise_products(X, Y))
 
     def diagonal_codes(self, X: jax.Array) -> jax.Array:
         """Codes (P, n) of each row of ``X`` (n, D) with itself."""

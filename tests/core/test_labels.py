@@ -130,3 +130,29 @@ def test_tracers_and_masked_labels_are_refused(read):
         read(np.ma.array([0, 1, 1], mask=[False, True, False]))
     with pytest.raises(ValueError, match=rf"^{name}: y must have the shape \(T,\)"):
         read(np.ones((2, 2)))
+
+
+@pytest.mark.parametrize(
+    ("y", "classes", "said"),
+    [
+        (
+            [1, 2],
+            [[1], [2]],
+            r"labels: classes must be 2 different values that can be hashed; got",
+        ),
+        ([1, 2], 3, r"labels: classes must be 2 different values; got \[3\]"),
+        (
+            np.array(["a", ["b"]], object),
+            "ab",
+            r"classes must be 2 different values; got \['ab'\]",
+        ),
+        (
+            np.array(["a", ["b"]], object),
+            ["a", "b"],
+            r"y must be of the classes 'a', 'b'; got \['b",
+        ),
+    ],
+)
+def test_what_cannot_be_hashed_is_no_class(y, classes, said):
+    with pytest.raises(ValueError, match=said):
+        labels(y, classes)

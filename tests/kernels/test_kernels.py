@@ -402,3 +402,15 @@ def test_bandwidths_whose_square_underflows_tell_equal_points_from_others(family
         fourier = jaxmkl.features.FourierFeatures(4)
         drawn = fourier.init(jax.random.key(0), kernel, 2, np.float32)
         assert np.isfinite(fourier(kernel, drawn, X)).all()
+
+
+def test_gram_says_which_shape_is_wanted():
+    X, kernel = np.ones((3, 2)), jaxmkl.Gaussian([0.5, 1.0])
+    for rows, said in (
+        ((X[0],), r"Gaussian: the shape of X must be \(n, D\), n rows of D inputs; got \(2,\)"),
+        ((2.0,), r"shape of X must be \(n, D\), n rows of D inputs; got \(\)"),
+        ((X, X[0]), r"the shape of Y must be \(m, 2\), as X has \(3, 2\); got \(2,\)"),
+        ((X, X[:, :1]), r"the shape of Y must be \(m, 2\), as X has \(3, 2\); got \(3, 1\)"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            kernel.gram(*rows)

@@ -1,5 +1,6 @@
 """jaxmkl.tables.scale against scikit-learn and by its properties."""
 
+import jax
 import numpy as np
 import pytest
 import sklearn.preprocessing
@@ -108,3 +109,13 @@ def test_scaling_as_scikit_learn_does(dtype):
 def test_scale_refuses(X, how, message):
     with pytest.raises(ValueError, match=f"scale: {message}"):
         scale(X, how)
+
+
+def test_tracers_and_masked_arrays_are_refused_by_name():
+    X = np.ones((2, 2))
+    with pytest.raises(
+        ValueError, match=r"scale: X must be an array outside of jit, .*; got 'a tracer'"
+    ):
+        jax.jit(lambda X: scale(X, "largest"))(X)
+    with pytest.raises(ValueError, match="X must not be masked"):
+        scale(np.ma.masked_array(X, X < 2), "largest")
