@@ -2,6 +2,7 @@
 
 import math
 import re
+import shlex
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -136,7 +137,21 @@ def _words(cells: Cells, keep: bool) -> Decision:
     lengths: Any = known.str.count_matches(r"\w+").mean()
     if distinct == len(known) >= MANY and lengths < 3:
         return _left_out(cells, "holds another word in each row, which names it")
-    return _categories(cells) if distinct <= FEW else _text(cells)
+    found = _categories(cells) if distinct <= FEW else _text(cells)
+    return found._replace(note=found.note + _of_gaps(cells))
+
+
+def _of_gaps(cells: Cells) -> str:
+    """A phrase on one or two words that may stand for missing cells, as all others have digits."""
+    known = cells.known
+    odd = ~known.str.contains(r"\d")
+    words, rest = known.filter(odd).unique(maintain_order=True), known.filter(~odd)
+    are_few = 0 < len(words) < 3 and 2 * len(rest) >= len(known)
+    others = Cells(rest, cells.where, cells.comma)
+    if not are_few or words.str.contains(",").any() or not (others.style or forms_of(rest)):
+        return ""
+    missing = shlex.quote(",".join(words))
+    return f"; without {shown(words.to_list())} it is numbers or times (--missing={missing})"
 
 
 RULES = (

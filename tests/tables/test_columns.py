@@ -528,3 +528,26 @@ def test_a_target_whose_commas_may_be_either_sign_is_no_set_of_classes(y):
             Columns.decide(first({"a": [1, 2, 3]}, y=y), task=task)
     chunk = first({"a": [1, 2, 3]}, y=y)
     assert Columns.decide(chunk, task="classification").classes == tuple(sorted(y))
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        (["1.5", "None", "2.5", "-3"], "; without 'None' it is numbers or times (--missing=None)"),
+        (
+            ["-", "1,5", "n. a.", "2", "3,5"],
+            "without '-', 'n. a.' it is numbers or times (--missin",
+        ),
+        (
+            ["2024-03-01", "NaT", "2024-03-02"],
+            "; without 'NaT' it is numbers or times (--missing=",
+        ),
+    ],
+)
+def test_words_among_numbers_that_may_stand_for_missing_cells_are_told(cells, said):
+    assert said in decided(cells)[1]
+
+
+@pytest.mark.parametrize("cells", [["1", "a", "b", "c"], ["a1", "b", "c2"], ["1", "a", "a", "a"]])
+def test_of_other_words_nothing_is_told(cells):
+    assert "--missing" not in decided(cells)[1]
