@@ -246,9 +246,12 @@ def read_saved(
     """Read an open, seekable file as :func:`load_extra` does."""
     try:
         archive = Archive(file)
-        arrays = {key: archive.read(key) for key in archive.keys}
+        arrays = {_HEADER: archive.read(_HEADER)}
         header = json.loads(bytes(arrays[_HEADER]).decode())
         refuse_unless(isinstance(header, dict), "its header is not that of a checkpoint")
+        text = "it was written by jaxmkl export; name the pipeline of which it was made"
+        refuse_unless("operation" not in header, text)
+        arrays |= {key: archive.read(key) for key in archive.keys if key != _HEADER}
     except Exception as error:  # zipfile, zlib and NumPy raise a dozen kinds
         _pass_failures(error, name)
         raise ValueError(f"load: {name} is not a readable checkpoint: {error}") from None

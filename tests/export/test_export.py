@@ -20,7 +20,7 @@ import jaxmkl
 from jaxmkl.cli import main
 from jaxmkl.evaluate import candidates
 from jaxmkl.export import export_predictor, predictor, program
-from jaxmkl.tables import Columns, Pipeline, Seen, open_table, save_pipeline
+from jaxmkl.tables import Columns, Pipeline, Seen, load_pipeline, open_table, save_pipeline
 from jaxmkl.tables._kinds import Text, Time
 from tests.common.marks import long, quick
 from tests.export.drawn import SMALL, drawn, inputs
@@ -383,3 +383,10 @@ def test_the_program_predicts_the_same(plants, tmp_path, capfd):
     for rows in (X, X[:1]):
         wanted = plants[0].learner.predict_many(plants[0].state, rows).value
         np.testing.assert_allclose(played.call(rows), wanted, atol=1e-5)
+
+
+def test_a_predictor_is_no_pipeline_and_says_so(plants, tmp_path):
+    path = tmp_path / "exported.npz"
+    export_predictor(path, plants[0])
+    with pytest.raises(ValueError, match="it was written by jaxmkl export; name the pipe"):
+        load_pipeline(path)
