@@ -341,7 +341,7 @@ def _advice(
     others = {about: now.of_baselines[name].curve
               for about, name in (("linear", LINEAR), ("boosting", BOOSTING))
               if name in now.of_baselines}  # fmt: skip
-    if has_linear_bank(runner.learner):  # what is advised is there
+    if has_linear_bank(runners[best][0].learner):  # what is advised is there
         others.pop("linear", None)
     blind_curve = min(now.scores, key=lambda score: score.error).curve
     found.append(advice.better_baseline(curves[best], others, blind_curve, best))
