@@ -28,9 +28,9 @@ Through a Unix socket on two cores, rows a second with their labels, and millise
 and 99 %, of the answers to rows (``python -m experiments bench --serve``):
 
     clients, rows of a line      raker                   expert_mkl
-    1, 1                           750    .7    .9         430   1.2    8
-    4, 1                         1,100   1.8   4.1         630   3.2   10
-    4, 16                        9,600   3.1   7.6       1,900    17   76
+    1, 1                           480    .9   3.6         250   1.6   11
+    4, 1                         1,150   1.5   5.6         510   3.6   11
+    4, 16                        8,700   3.7   7.9       1,900    17   42
 
 ## What is kept
 
