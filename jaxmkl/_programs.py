@@ -63,22 +63,36 @@ class _Table:
     def __init__(self, most: int) -> None:
         self.most = most
         self._programs: dict[tuple, _Program] = {}
+        self._making: dict[tuple, threading.RLock] = {}
         self._times = itertools.count()
         self._lock = threading.Lock()
 
     def called(self, kind: tuple, make: Callable[[], Callable], leaves: list) -> PyTree:
         """Call the program of a kind, which is made first if there is none."""
         program = self._programs.get(kind)
-        if program is not None:
-            program.used[0] = next(self._times)
-            return program.call(*leaves)
+        if program is None:
+            with self._lock:
+                making = self._making.setdefault(kind, threading.RLock())
+            with making:  # others that want the same program wait for the first one
+                program = self._programs.get(kind)
+                if program is None:
+                    return self._made(kind, make, leaves)
+        program.used[0] = next(self._times)
+        return program.call(*leaves)
+
+    def _made(self, kind: tuple, make: Callable[[], Callable], leaves: list) -> PyTree:
+        """The result of the first call of a program, which compiles it."""
         before = num_maps()
-        with _refused_as_outside():
-            program = _Program(make(), [next(self._times)], [0])
-            result = program.call(*leaves)
-        program.maps[0] = max(0, num_maps() - before) if before else _USUAL
-        with self._lock:
-            self._programs[kind] = program
+        try:
+            with _refused_as_outside():
+                program = _Program(make(), [next(self._times)], [0])
+                result = program.call(*leaves)
+            program.maps[0] = max(0, num_maps() - before) if before else _USUAL
+            with self._lock:
+                self._programs[kind] = program
+        finally:
+            with self._lock:
+                self._making.pop(kind, None)
         self.trim(program)
         return result
 

@@ -112,14 +112,13 @@ def on_all_cores(
 ) -> list[PyTree]:
     """The results of groups of runs, on a CPU of as many at a time as there are cores.
 
-    The first group, which compiles, comes before all others. Threads begin with JAX's settings of
-    the process; where others hold, as in ``with jax.enable_x64():``, groups follow each other.
+    Threads begin with JAX's settings of the process; where others hold, as in ``with
+    jax.enable_x64():``, groups follow each other.
     """
-    found, rest = [of_group(places) for places in each[:1]], each[1:]
-    cores = num_cores() if platform == "cpu" else 1
-    with ThreadPoolExecutor(cores) as pool:
-        threads = min(cores, len(rest)) > 1 and pool.submit(_settings).result() == _settings()
-        return [*found, *(pool.map if threads else map)(of_group, rest)]
+    cores = min(num_cores(), len(each)) if platform == "cpu" else 1
+    with ThreadPoolExecutor(max(1, cores)) as pool:
+        threads = cores > 1 and pool.submit(_settings).result() == _settings()
+        return [*(pool.map if threads else map)(of_group, each)]
 
 
 def _settings() -> tuple:

@@ -2,7 +2,9 @@
 
 import gc
 import threading
+import time
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import chex
 import jax
@@ -174,6 +176,26 @@ def test_threads_may_call_and_drop_at_once():
     assert len(found) == 12 + 11 + 10 + 9
     assert all(found)
     assert double.num_programs() <= 3
+
+
+def test_threads_that_want_the_same_program_make_it_once():
+    """Not even if its first call fails for one of them, do the others wait for ever."""
+
+    def slowly(x):
+        time.sleep(0.05)
+        shapes.append(x.shape)
+        if len(shapes) == 1:
+            raise ArithmeticError
+        return 2 * x
+
+    slow, shapes = Kept(slowly), []
+    with ThreadPoolExecutor(4) as pool:
+        calls = [pool.submit(slow, np.ones(3, np.float32)) for _ in range(4)]
+    failed = [call.exception() is not None for call in calls]
+    assert sum(failed) == 1
+    assert len(shapes) == 2
+    for call in calls:
+        assert call.exception() or call.result().tolist() == [2.0] * 3
 
 
 def test_the_bound_is_a_setting():
