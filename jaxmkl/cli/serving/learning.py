@@ -32,7 +32,7 @@ import jax
 Event = dict[str, Any]
 WAITING = 1000  # groups of events that may wait to be applied
 SLOW = 0.005  # seconds for which answers wait for what comes before them
-RECENT = 0.1  # the weight of the latest time of a row or label among all of them
+RECENT = 0.1  # the weight of the latest time of a label among all of them
 REFUSALS = ValueError, TypeError, OverflowError  # by the session, which is as it was before
 
 
@@ -72,8 +72,13 @@ def _each(call: Callable, *given: Sequence) -> list[Any]:
 
 
 def _rounds(event: Event) -> int:
-    """The rounds of an event at most, which take most of its time."""
+    """The rounds of an event, at most."""
     return max(1, len(event.get("rows") or event.get("labels") or ()))
+
+
+def _labels(events: Sequence[Event]) -> int:
+    """The labels of events, which take time; rows take none that is worth a thread."""
+    return sum(_rounds(event) for event in events if "rows" not in event)
 
 
 def _expected(session: Any, event: Event, answers: Sequence[Any]) -> bool:
@@ -104,7 +109,7 @@ class Learning:
         self._failure: BaseException | None = None
         self._last: Future = Future()  # the latest work of the thread
         self._last.set_result([])
-        self._each = 0.0  # seconds of a row or a label, lately
+        self._each = 0.0  # seconds of a label, lately
         self.begun: float | None = None  #: the time at which the present event began
 
     def put(self, events: Sequence[Event], given: Sequence[Any] = ()) -> "Future[list[Any]]":
@@ -133,9 +138,10 @@ class Learning:
         return self._last.done() or not wait([self._last], seconds).not_done
 
     def _is_quick(self, events: Sequence[Event]) -> bool:
-        number = sum(map(_rounds, events))
-        is_renewal = number >= self._session.until_renewal
-        return number * self._each <= SLOW and not is_renewal
+        return _labels(events) * self._each <= SLOW and not self._renews(events)
+
+    def _renews(self, events: Sequence[Event]) -> bool:
+        return sum(map(_rounds, events)) >= self._session.until_renewal
 
     @property
     def dropped(self) -> int:
@@ -159,8 +165,8 @@ class Learning:
             self.begun = None
 
     def _apply(self, events: Sequence[Event], given: Sequence[Any] = ()) -> list[Any]:
-        results, began, number = [], time.monotonic(), max(1, sum(map(_rounds, events)))
-        is_renewal = number >= self._session.until_renewal
+        results, began = [], time.monotonic()
+        labels = 0 if self._renews(events) else _labels(events)
         try:
             if self._failure is not None:
                 raise self._failure
@@ -173,8 +179,8 @@ class Learning:
             pipeline = self._session.pipeline
             jax.block_until_ready(pipeline.state)  # a renewal may still run
             self.finished = pipeline
-            if not is_renewal:
-                self._each += RECENT * ((time.monotonic() - began) / number - self._each)
+            if labels:
+                self._each += RECENT * ((time.monotonic() - began) / labels - self._each)
         except BaseException as error:
             self._failure = error  # nothing may be learned after an event that was not
             raise
