@@ -117,8 +117,16 @@ def on_all_cores(
     """
     cores = min(num_cores(), len(each)) if platform == "cpu" else 1
     with ThreadPoolExecutor(max(1, cores)) as pool:
-        threads = cores > 1 and pool.submit(_settings).result() == _settings()
+        threads = cores > 1 and _begins_with_our_settings(pool)
         return [*(pool.map if threads else map)(of_group, each)]
+
+
+def _begins_with_our_settings(pool: ThreadPoolExecutor) -> bool:
+    """True if a thread of the pool has JAX's settings of this one."""
+    try:
+        return pool.submit(_settings).result() == _settings()
+    except RuntimeError:  # no thread begins any more when the main one has ended
+        return False
 
 
 def _settings() -> tuple:

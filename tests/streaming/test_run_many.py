@@ -1,5 +1,6 @@
 """run_many and stream: the same runs, however spread or cut."""
 
+import concurrent.futures.thread
 import contextlib
 import functools
 import importlib
@@ -71,27 +72,41 @@ def test_runs_in_turn_are_runs_side_by_side(traced, sizes, monkeypatch):
     assert groups == sizes
 
 
-@pytest.mark.parametrize("x64", [False, True])
-def test_runs_that_have_the_cache_to_themselves_are_those_of_run(x64, monkeypatch):
-    """Each by a thread of its own, unless JAX's settings are those of this thread alone."""
+@pytest.fixture
+def alone(monkeypatch):
+    """Each run has the cache to itself, and a thread of three cores."""
     module = importlib.import_module("jaxmkl.streaming.many")
-    threads, of = set(), module.run_rows
+    monkeypatch.setattr(module._spread, "CACHE", module._spread.Room(1, True))
+    monkeypatch.setattr(module._spread, "num_cores", lambda: 3)
+    return module
+
+
+def test_no_thread_is_needed_when_the_interpreter_ends(alone, monkeypatch):
+    """As in a function of ``atexit``, or a thread that outlives the main one."""
+    keys, (X, y) = jax.random.split(jax.random.key(5), 4), data()
+    wanted = streaming.run_many(REGRESSION, keys, X, y, block_size=BLOCK)
+    monkeypatch.setattr(concurrent.futures.thread, "_shutdown", True)
+    assert_equal(streaming.run_many(REGRESSION, keys, X, y, block_size=BLOCK), wanted)
+
+
+@pytest.mark.parametrize("x64", [False, True])
+def test_runs_that_have_the_cache_to_themselves_are_those_of_run(x64, alone, monkeypatch):
+    """Each by a thread of its own, unless JAX's settings are those of this thread alone."""
+    threads, of = set(), alone.run_rows
 
     def seen(*given, **options):
         threads.add(threading.current_thread())
         return of(*given, **options)
 
-    monkeypatch.setattr(module, "run_rows", seen)
-    monkeypatch.setattr(module._spread, "CACHE", module._spread.Room(1, True))
-    monkeypatch.setattr(module._spread, "num_cores", lambda: 3)
+    monkeypatch.setattr(alone, "run_rows", seen)
     X, y = data()
     with jax.enable_x64(True) if x64 else contextlib.nullcontext():
         keys = jax.random.split(jax.random.key(5), 5)
         states, outputs = streaming.run_many(REGRESSION, keys, X, y, block_size=BLOCK)
         for row, order in enumerate(np.asarray(streaming.permutations(keys, NUM_EXAMPLES))):
             start = REGRESSION.init(jax.random.fold_in(keys[row], 0), NUM_INPUTS, X.dtype)
-            end, alone = streaming.run(REGRESSION, start, X[order], y[order], block_size=BLOCK)
-            assert_equal(row_of((states, outputs), row), (end, alone))
+            end = streaming.run(REGRESSION, start, X[order], y[order], block_size=BLOCK)
+            assert_equal(row_of((states, outputs), row), end)
     assert (threads == {threading.current_thread()}) == x64
 
 
