@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from functools import partial
+from threading import Event
 from typing import Any, NamedTuple
 
 import jax
@@ -108,17 +109,31 @@ def in_groups(function: Callable[[PyTree], PyTree], given: PyTree, size: int) ->
 
 
 def on_all_cores(
-    of_group: Callable[[np.ndarray], PyTree], each: Sequence[np.ndarray], platform: str
+    of_group: Callable[[Callable[[], None], np.ndarray], PyTree],
+    each: Sequence[np.ndarray],
+    platform: str,
 ) -> list[PyTree]:
     """The results of groups of runs, on a CPU of as many at a time as there are cores.
 
     Threads begin with JAX's settings of the process; where others hold, as in ``with
-    jax.enable_x64():``, groups follow each other.
+    jax.enable_x64():``, groups follow each other. ``of_group`` takes the places of a group, after
+    a function that it calls before each segment, which ends the group when the call is interrupted.
     """
+    stopped = Event()
+
+    def go_on() -> None:
+        if stopped.is_set():
+            raise CancelledError
+
+    of = partial(of_group, go_on)
     cores = min(num_cores(), len(each)) if platform == "cpu" else 1
     with ThreadPoolExecutor(max(1, cores)) as pool:
         threads = cores > 1 and _begins_with_our_settings(pool)
-        return [*(pool.map if threads else map)(of_group, each)]
+        try:
+            return [*(pool.map if threads else map)(of, each)]
+        except BaseException:
+            stopped.set()
+            raise
 
 
 def _begins_with_our_settings(pool: ThreadPoolExecutor) -> bool:

@@ -396,16 +396,18 @@ def _in_groups(
     returns X, y, lengths of these runs; ``room`` and ``begun`` are as for :func:`in_segments`.
     """
 
-    def group(places: np.ndarray) -> tuple[PyTree, Records]:
+    def group(go_on: Callable, places: np.ndarray) -> tuple[PyTree, Records]:
         def segment(learner: Any, states: PyTree, start: int, stop: int) -> tuple[PyTree, Records]:
+            go_on()
             return run_group(learner, states, *rows(places, start, stop), plan=plan)
 
         return in_segments(segment, learner, states(places), T, room, begun, plan.delay, axis=1)
 
-    def alone(places: np.ndarray) -> tuple[PyTree, Records]:
+    def alone(go_on: Callable, places: np.ndarray) -> tuple[PyTree, Records]:
         """The only run of a group, by the programs of :func:`jaxmkl.run`."""
 
         def segment(learner: Any, state: PyTree, start: int, stop: int) -> tuple[PyTree, Records]:
+            go_on()
             *some, length = rows(places, start, stop)
             X, y = jax.tree.map(lambda leaf: leaf[0], some)
             return run_rows(learner, state, Rows(X, y, length=length), plan=plan)

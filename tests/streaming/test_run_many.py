@@ -5,7 +5,9 @@ import contextlib
 import functools
 import importlib
 import itertools
+import signal
 import threading
+import time
 
 import jax
 import jax.numpy as jnp
@@ -79,6 +81,28 @@ def alone(monkeypatch):
     monkeypatch.setattr(module._spread, "CACHE", module._spread.Room(1, True))
     monkeypatch.setattr(module._spread, "num_cores", lambda: 3)
     return module
+
+
+def test_an_interrupted_call_waits_for_no_run(alone, monkeypatch):
+    """Each of them ends before its next segment."""
+    after, interrupted, of = [], threading.Event(), alone.run_rows
+    main, (X, y) = threading.main_thread(), data()
+
+    def slow(learner, state, rows, **options):
+        if threading.current_thread() is not main:
+            if not interrupted.is_set():
+                interrupted.set()
+                signal.pthread_kill(main.ident, signal.SIGINT)
+            after.append(rows)
+            time.sleep(0.1)
+        return of(learner, state, rows, **options)
+
+    monkeypatch.setattr(alone, "run_rows", slow)
+    monkeypatch.setattr(alone, "room_of", lambda *_: 1)
+    keys = jax.random.split(jax.random.key(5), 3)
+    with pytest.raises(KeyboardInterrupt):
+        streaming.run_many(REGRESSION, keys, X, y, block_size=BLOCK)
+    assert len(after) < NUM_EXAMPLES
 
 
 def test_no_thread_is_needed_when_the_interpreter_ends(alone, monkeypatch):
