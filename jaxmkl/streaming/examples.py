@@ -264,6 +264,7 @@ class Examples(NamedTuple):
         text = f"y must have one entry for each of the {shape[0]} rows of X; got {len(y.array)}"
         refuse_unless(len(y.array) == shape[0], text)
         refuse_unless(shape[0] > 0, f"X must hold at least one example; got shape {shape}")
+        refuse_unless(shape[1] > 0, f"X must have at least one column; got shape {shape}")
         known = given(y.array) if reading.gaps else None
         return found._replace(y=y)._checked(learner, reading, known)
 

@@ -77,6 +77,12 @@ def test_where_data_lie_is_asked_once(driver, shapes, asked):
         assert [asked.count(shape) for shape in shapes] == [1, 1]
 
 
+def test_many_runs_need_a_column():
+    """A state that is made before is refused if it has none."""
+    with pytest.raises(ValueError, match=r"X must have at least one column; got shape \(\d+, 0\)"):
+        run_many(LEARNER, X[:, :0], Y)
+
+
 def test_where_examples_lie_is_known():
     """In a trace, on the host as NumPy sees it, and sparse; of labels of classes, read."""
     state = begin(CLASSIFIER)
