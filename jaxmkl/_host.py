@@ -7,6 +7,7 @@ rounding. Operations without a rule here are left to JAX, one by one.
 """
 
 import math
+import threading
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -25,6 +26,7 @@ from jax.extend.core import (
 Values = Sequence[Any]
 _INSIDE = "jaxpr", "call_jaxpr", "call", "fun_jaxpr"  # where programs keep those they call
 _THREEFRY = "threefry2x32"
+_QUIET = threading.Lock()  # as filters of warnings are those of the process
 _outside: Any = None  # what JAX last traced where operations were not part of a program
 
 
@@ -174,7 +176,7 @@ def _left_to_jax(operation: JaxprEqn, values: Values) -> Values:
     """The results of an operation without a rule, which JAX compiles."""
     pairs = zip(operation.invars, values, strict=True)
     given = {v: _written(np.asarray(x), v.aval) for v, x in pairs if not isinstance(v, Literal)}
-    with warnings.catch_warnings():  # about names of arguments, which it lacks
+    with _QUIET, warnings.catch_warnings():  # about names of arguments, which it lacks
         warnings.simplefilter("ignore", DeprecationWarning)
         alone = Jaxpr((), tuple(given), operation.outvars, [operation])
     found = jaxpr_as_fun(ClosedJaxpr(alone, ()))(*given.values())

@@ -1,5 +1,9 @@
 """Programs evaluated with NumPy do what JAX's do."""
 
+import itertools
+import threading
+import warnings
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -72,6 +76,36 @@ def test_bits_are_the_same(name, x64):
 def test_numbers_are_the_same_to_rounding(name):
     for one, other in pairs(TO_ROUNDING[name], jax.random.key(5)):
         np.testing.assert_allclose(one, other, rtol=2e-5, atol=1e-5)
+
+
+def test_filters_of_warnings_stay_where_threads_leave_operations_to_jax(monkeypatch):
+    """The first thread in is the first out, and the second would restore its filters."""
+    function = Evaluated(lambda key: jax.lax.cumsum(jnp.ones(3)))
+    others, entered, left = itertools.count(), threading.Event(), threading.Event()
+
+    def slow(*given, of=_host.Jaxpr):
+        if next(others):
+            entered.set()
+            left.wait(1)
+        else:
+            entered.wait(1)
+        return of(*given)
+
+    def call():
+        function(jax.random.key(0))
+        left.set()
+
+    call()
+    left.clear()
+    monkeypatch.setattr(_host, "Jaxpr", slow)
+    threads = [threading.Thread(target=call) for _ in range(2)]
+    before = list(warnings.filters)
+    with warnings.catch_warnings():  # whatever happens
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert warnings.filters == before
 
 
 def test_keys_of_another_generator_are_left_to_jax():
