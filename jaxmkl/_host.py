@@ -54,7 +54,8 @@ class Evaluated:
         program = self._program
         if program is None:
             program, shapes = jax.make_jaxpr(self._function, return_shape=True)(*leaves)
-            self._program, self._structure = program, jax.tree.structure(shapes)
+            # the program last, for other threads that find it
+            self._structure, self._program = jax.tree.structure(shapes), program
         try:
             found = _outputs(program, [_read(leaf) for leaf in leaves])
         except (AttributeError, KeyError):  # a later JAX may write programs in another way

@@ -108,6 +108,21 @@ def test_filters_of_warnings_stay_where_threads_leave_operations_to_jax(monkeypa
         assert warnings.filters == before
 
 
+def test_a_program_is_whole_when_another_thread_finds_it(monkeypatch):
+    found, function = [], Evaluated(lambda key: {"three": jnp.ones(3)})
+
+    def call_then(self, name, value):
+        object.__setattr__(self, name, value)
+        if name == "_program":
+            thread = threading.Thread(target=lambda: found.append(self(jax.random.key(0))))
+            thread.start()
+            thread.join()
+
+    monkeypatch.setattr(Evaluated, "__setattr__", call_then)
+    function(jax.random.key(0))
+    assert [list(one) for one in found] == [["three"]]
+
+
 def test_keys_of_another_generator_are_left_to_jax():
     key = jax.random.key(3, impl="rbg")
     for one, other in pairs(lambda key: jax.random.bits(key, (4,)), key):
