@@ -563,6 +563,14 @@ def test_http(network):
     assert asked_by_http(port, "POST", "/ask", b"x" * 10**6)[0] == 400
 
 
+def test_a_token_may_have_any_letters(server):
+    token = "0123456789abcdé€".encode()
+    headers = {"authorization": f"Bearer {token.decode('latin-1')}"}  # as it is read
+    network = Network(server, lambda: True, token)
+    status, *_ = asyncio.run(network._reply("GET", "/health", headers, b""))
+    assert status == 200
+
+
 @pytest.mark.parametrize("replaces_open", [True, False])
 def test_the_journal_is_replaced_whole(replaces_open, tmp_path, monkeypatch):
     replace = os.replace

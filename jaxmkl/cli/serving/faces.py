@@ -175,7 +175,7 @@ class Network:
         def said(status: HTTPStatus, text: str) -> tuple[HTTPStatus, str, bytes]:
             return status, "application/json", spelled([{"error": text}])
 
-        given = headers.get("authorization", "").encode()
+        given = headers.get("authorization", "").encode("latin-1")
         if self._token is not None and not hmac.compare_digest(given, b"Bearer " + self._token):
             return said(
                 HTTPStatus.UNAUTHORIZED, "the header Authorization: Bearer TOKEN is wanted"
