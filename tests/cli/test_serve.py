@@ -1,12 +1,14 @@
 """Serving in process: order, journal, snapshots, faces."""
 
 import asyncio
+import contextlib
 import errno
 import functools
 import itertools
 import json
 import os
 import random
+import socket
 import threading
 import time
 from pathlib import Path
@@ -569,6 +571,22 @@ def test_a_token_may_have_any_letters(server):
     network = Network(server, lambda: True, token)
     status, *_ = asyncio.run(network._reply("GET", "/health", headers, b""))
     assert status == 200
+
+
+@pytest.mark.parametrize(("version", "more", "ends"), [
+    ("1.0", "", True), ("1.0", "Connection: Keep-Alive\r\n", False),
+    ("1.1", "", False), ("1.1", "Connection: Close\r\n", True),
+])  # fmt: skip
+def test_a_connection_ends_where_the_client_expects_it(network, version, more, ends):
+    head = f"GET /health HTTP/{version}\r\nAuthorization: Bearer 0123456789abcdef\r\n{more}\r\n"
+    with socket.create_connection(("127.0.0.1", network[1]), timeout=10) as client:
+        client.sendall(head.encode())
+        file = client.makefile("rb")
+        while b"healthy" not in file.readline():
+            pass
+        client.settimeout(10 if ends else 0.2)
+        with contextlib.nullcontext() if ends else pytest.raises(TimeoutError):
+            assert file.read() == b""
 
 
 @pytest.mark.parametrize("replaces_open", [True, False])

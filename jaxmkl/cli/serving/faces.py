@@ -159,14 +159,15 @@ class Network:
     # HTTP
 
     async def _http(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        async for method, path, headers, body in _requests(reader):
+        async for method, path, version, headers, body in _requests(reader):
             status, kind, content = await self._reply(method, path, headers, body)
             keep = status < HTTPStatus.BAD_REQUEST
             head = f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: {kind}\r\n"
             head += f"Content-Length: {len(content)}\r\n"
             head += "" if keep else "Connection: close\r\n"
             await self._write(writer, f"{head}\r\n".encode() + content)
-            if not keep or self._ended() or headers.get("connection", "").lower() == "close":
+            rests = "close" if version == "HTTP/1.0" else "keep-alive"  # unless it says more
+            if headers.get("connection", rests).lower() == "close" or not keep or self._ended():
                 return
 
     async def _reply(
@@ -200,8 +201,8 @@ class Network:
 
 async def _requests(
     reader: asyncio.StreamReader,
-) -> AsyncIterator[tuple[str, str, dict[str, str], bytes | None]]:
-    """The requests of a client: method, path, headers, and the body; None if it is too long."""
+) -> AsyncIterator[tuple[str, str, str, dict[str, str], bytes | None]]:
+    """The requests of a client: its first line, headers, and the body; None if it is too long."""
     while True:
         first = await reader.readexactly(1)  # a connection may rest between two requests
         async with asyncio.timeout(PATIENCE):
@@ -210,14 +211,14 @@ async def _requests(
             except asyncio.LimitOverrunError:
                 return
             line, *rest = head.decode("latin-1").split("\r\n")
-            method, path, *_ = [*line.split(" "), "", ""]
+            method, path, version, *_ = [*line.split(" "), "", "", ""]
             pairs = (one.partition(":") for one in rest if one)
             headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
             length = headers.get("content-length", "0")
             is_known = length.isdecimal() and "transfer-encoding" not in headers
             is_short = is_known and len(length) < 9 and int(length) <= LONGEST
             body = await reader.readexactly(int(length)) if is_short else None
-        yield method, path, headers, body
+        yield method, path, version, headers, body
 
 
 def _free(path: Path) -> None:
