@@ -563,6 +563,8 @@ def test_http(network):
     assert asked_by_http(port, "GET", "/health", token="0123456789abcdeg")[0] == 401
     assert asked_by_http(port, "POST", "/ask", b"", **{"Content-Length": "9" * 8})[0] == 413
     assert asked_by_http(port, "POST", "/ask", b"x" * 10**6)[0] == 400
+    status, content = asked_by_http(port, "POST", "/ask", b"x" * 10**7)
+    assert (status, "of at most 1,048,576 bytes" in content) == (413, True)
 
 
 def test_a_token_may_have_any_letters(server):

@@ -166,6 +166,11 @@ class Network:
             head += f"Content-Length: {len(content)}\r\n"
             head += "" if keep else "Connection: close\r\n"
             await self._write(writer, f"{head}\r\n".encode() + content)
+            if body is None:  # the client reads the answer once it has sent all
+                writer.write_eof()
+                async with asyncio.timeout(PATIENCE):
+                    while await reader.read(PIECE):
+                        pass
             rests = "close" if version == "HTTP/1.0" else "keep-alive"  # unless it says more
             if headers.get("connection", rests).lower() == "close" or not keep or self._ended():
                 return
