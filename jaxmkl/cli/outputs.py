@@ -18,6 +18,7 @@ from jaxmkl.evaluate import UsageError, printable
 LOCK = ".lock"
 NO_TEXT = ".gz", ".bz2", ".xz", ".zst", ".zip", ".parquet", ".arrow", ".feather", ".npz", ".xlsx"
 """Endings of names that promise something else than plain text."""
+READ = "--checkpoint", "--journal"  # which are read as well, and so are no devices
 OUT = "CSV (default: standard output, also -)"  # the help of --out, where it has no other
 
 
@@ -62,7 +63,7 @@ def reserved(
     refuse_clashes(files)
     with contextlib.ExitStack() as stack:
         for name, path in given.items():
-            is_device = is_special(path) and name != "--checkpoint"  # which is read as well
+            is_device = is_special(path) and name not in READ
             if is_device or name in standard:
                 continue
             if name in text and path.suffix.lower() in NO_TEXT:

@@ -663,6 +663,7 @@ def test_a_socket_that_cannot_be_made_is_named(tmp_path):
         (["p", "--port", "0", "--token-file", "token"], "one line of at least 16 bytes"),
         (["p", "--port", "65536"], "--port: expected a number of at most 65535; got '65536'"),
         (["p", "--journal", "p"], "--journal: p is also named by PIPELINE"),
+        (["p", "--journal", os.devnull], f"--journal: {os.devnull} is not a file"),
     ],
 )  # fmt: skip
 def test_a_command_that_cannot_be_met_is_refused(arguments, reason, tmp_path, monkeypatch, capsys):
