@@ -116,8 +116,8 @@ def on_all_cores(
     """The results of groups of runs, on a CPU of as many at a time as there are cores.
 
     Threads begin with JAX's settings of the process; where others hold, as in ``with
-    jax.enable_x64():``, groups follow each other. ``of_group`` takes the places of a group, after a
-    function that it calls before each segment, and which ends it when the call is interrupted.
+    jax.enable_x64():``, groups follow each other. ``of_group`` takes the places of a group, after
+    a function that it calls before each segment, and which ends it when the call is interrupted.
     """
     stopped = Event()
 
