@@ -100,8 +100,12 @@ def test_an_interrupted_call_waits_for_no_run(alone, monkeypatch):
     monkeypatch.setattr(alone, "run_rows", slow)
     monkeypatch.setattr(alone, "room_of", lambda *_: 1)
     keys = jax.random.split(jax.random.key(5), 3)
-    with pytest.raises(KeyboardInterrupt):
-        streaming.run_many(REGRESSION, keys, X, y, block_size=BLOCK)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may ignore it
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            streaming.run_many(REGRESSION, keys, X, y, block_size=BLOCK)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert len(after) < NUM_EXAMPLES
 
 
