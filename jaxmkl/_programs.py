@@ -249,7 +249,7 @@ class Kept:
     def __call__(self, *args: PyTree, **static: Any) -> Any:
         leaves, structure = jax.tree.flatten(args)
         kinds = tuple(map(_kind_of, leaves))
-        if None in kinds:
+        if None in kinds or jax.config.jax_disable_jit:  # type: ignore[attr-defined]
             return self._inside(*args, **static)
         kind = (self, structure, kinds, *_of_process(), *sorted(static.items()))
         return _TABLE.called(kind, lambda: self._compiled(structure, static, leaves), leaves)

@@ -354,3 +354,13 @@ def test_labels_that_are_not_there_are_predicted_and_not_learned(learner):
     infinite = [(X, spoiled(given, np.inf, 1))]
     with pytest.raises(ValueError, match="chunk 0: "):
         list(streaming.stream(learner, begin(learner), infinite, gaps=True))
+
+
+@pytest.mark.slow
+def test_a_run_without_compilation_is_the_same_to_rounding():
+    """Under ``jax.disable_jit``, to look into parts of one's own, it ends."""
+    X, y = data()
+    _, wanted = run(X=X[:3], y=y[:3], block_size=1)
+    with jax.disable_jit():
+        _, found = streaming.run(REGRESSION, begin(), X[:3], y[:3], block_size=1)
+    np.testing.assert_allclose(found.prediction, wanted.prediction, rtol=1e-5, atol=1e-6)
