@@ -439,6 +439,31 @@ def test_a_table_with_everything_in_it(tmp_path, capsys):
     assert 0 < means["raker", "mistake_rate"] < 1
 
 
+@pytest.mark.endless
+def test_what_a_metric_learned_is_told(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3))
+    y = np.sin(2 * X[:, 1])
+    table, out, page, pipeline = (tmp_path / n for n in ("a.csv", "a.json", "a.html", "a.model"))
+    lines = [",".join(map(str, row)) for row in np.column_stack([X, y])]
+    table.write_text("\n".join(["wind,sun,rain,yield", *lines]) + "\n")
+    given = ["--target", "yield", "--learner", "expert_mkl", "--set", "banks=diagonal"]
+    given += ["--set", "num_features=20", "--json", out, "--report", page, "--save", pipeline]
+    run(table, *given)
+    shown = capsys.readouterr().out
+    assert "columns that matter most to expert_mkl: sun " in shown
+    learner, *baselines = json.loads(out.read_text())["table"]
+    shares = learner["importances"]
+    assert shares["sun"] > 0.8
+    assert set(shares) == {"wind", "sun", "rain"}
+    assert sum(shares.values()) == pytest.approx(1, abs=1e-5)
+    assert not any(line["importances"] for line in baselines)
+    assert "Columns that matter" in page.read_text()
+    assert main(["info", str(pipeline)]) == 0
+    told = capsys.readouterr().out.split("importance of inputs\n")[1].split("\n")
+    assert [line.split()[1] for line in told[:3]] == list(shares)
+
+
 @pytest.mark.slow
 def test_a_column_of_ndjson_may_come_late(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(_text, "NAMED_BY", 10)

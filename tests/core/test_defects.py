@@ -27,6 +27,35 @@ def data():
 # --- labels mean the same everywhere -------------------------------------------------------------
 
 
+@jax.jit
+def in_all_ways(learner, state, X, y):
+    """Predictions by ``update``, by a scan of ``step``, and by a ``run`` inside jit."""
+
+    def update(state, example):
+        return learner.update(state, *example), learner.predict(state, example[0]).value
+
+    by_update = jax.lax.scan(update, state, (X, y))[1]
+    by_step = jax.lax.scan(learner.step, state, (X, y))[1]
+    by_run = jaxmkl.run(learner, state, X, y, block_size=4)[1]
+    return by_update, by_step.prediction, by_run.prediction
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["whole", "five and zero"])
+def test_labels_of_all_kinds(kind):
+    learner = small(loss="hinge")
+    X, y = data()
+    given = {"whole": (y > 0).astype(np.int64), "five and zero": np.where(y > 0, 5, 0)}[kind]
+    expected = in_all_ways(learner, begin(learner), X, y)
+    assert_equal(in_all_ways(learner, begin(learner), X, given), expected)
+    by_update, by_step, by_run = expected
+    assert_close(by_update, by_step)
+    assert_close(by_run, by_step)
+    _, eager = jaxmkl.run(learner, begin(learner), X, given, block_size=4)
+    assert_equal(eager.prediction, expected[2])
+    assert_equal(eager, jaxmkl.run(learner, begin(learner), X, y, block_size=4)[1])
+
+
 def test_ambiguous_labels_are_refused():
     """They would be one class inside a trace."""
     learner = small(loss="hinge")

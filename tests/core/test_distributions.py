@@ -73,6 +73,14 @@ def test_crps_against_integration(x64):
         np.testing.assert_allclose(crps(mixture(), y), wanted, rtol=1e-7)
 
 
+def test_crps_of_one_part(x64):
+    import scoringrules
+
+    y = np.linspace(-4.0, 4.0, 9)
+    one = StudentMixture(1.0, jnp.array([2.0]), jnp.array([1.0]), (5.0,))
+    np.testing.assert_allclose(crps(one, y), scoringrules.crps_t(y, 5.0, 1.0, 2.0), rtol=1e-9)
+
+
 @pytest.mark.slow
 def test_samples():
     sample = jax.jit(StudentMixture.sample, static_argnums=2)

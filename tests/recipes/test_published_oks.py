@@ -3,14 +3,15 @@
 import dataclasses
 import functools
 
+import jax
 import numpy as np
 import pytest
-from support_cases import held, numbers_of
+from support_cases import held, numbers_of, rounds
 
 import jaxmkl
 from jaxmkl.recipes import published
 from tests.common.marks import long
-from tests.common.selection_streams import begin, draws, stream, trajectory
+from tests.common.selection_streams import begin, stream, trajectory
 from tests.common.trees import everything
 from tests.oracles import oks as oracle
 from tests.oracles.support_mkl import gaussian
@@ -27,6 +28,15 @@ def made(name, T, D, **changes):
 
 
 # --- OKS-SIL and OKL-GD --------------------------------------------------------------------------
+
+
+def draws(state, num_rounds, samples):
+    """The uniform numbers (T, s) of the rounds."""
+
+    def one(t):
+        return jax.random.uniform(jax.random.fold_in(state.key, t), (samples,), np.float32)
+
+    return np.asarray(jax.jit(jax.vmap(one))(np.arange(num_rounds)), np.float64)
 
 
 def check_moving(learner, plain, X, y, *draws, seed=3):
@@ -101,6 +111,46 @@ def check_held(found, rows, coefficients, X):
     number_of = numbers_of(X)
     assert [t for t, _ in found] == [number_of[row.tobytes()] for row in rows]
     np.testing.assert_allclose([a for _, a in found], coefficients, rtol=1e-9, atol=1e-9)
+
+
+# --- OKS -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_oks(x64):
+    X, y = stream()
+    T = len(X)
+    learner = published("oks", num_examples=T, num_inputs=X.shape[1])
+    assert learner.models[0].store.capacity >= T
+    widths = oracle.candidate_widths()
+    start = begin(learner, X.shape[1])
+    plain = oracle.SampledKernel(
+        [gaussian(width) for width in widths], 0.1, oracle.oks_rate(25, T, 0.2), 0.2
+    )
+
+    def chance(t):
+        key = jax.random.fold_in(jax.random.fold_in(start.key, t), 1)
+        return jax.random.uniform(key, (), np.float32)
+
+    u = np.asarray(jax.jit(jax.vmap(chance))(np.arange(T)), np.float64)
+    state, outputs, values = rounds(learner, start, X, y)
+    predictions, drawn, chances = [], [], []
+    for example in zip(X, y, u, strict=True):
+        predictions.append(plain.step(*example))
+        drawn.append(plain.drawn)
+        chances.append(plain.chances)
+    found = np.asarray(values)[np.arange(T), drawn]
+    np.testing.assert_allclose(found, predictions, rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(outputs.prediction, np.where(np.array(predictions) < 0, -1, 1))
+    np.testing.assert_allclose(outputs.info.weights, chances, rtol=1e-9)
+    for found, rows, coefficients in zip(
+        held(state, X), plain.rows, plain.coefficients, strict=True
+    ):
+        check_held(found, rows, coefficients, X)
+    chances = 0.8 * plain.weights / plain.weights.sum() + 0.2 / 25
+    np.testing.assert_allclose(learner.aggregate.weights(state.aggregate), chances, rtol=1e-9)
+    assert len(set(drawn)) > 15
+    assert plain.weights.max() / plain.weights.min() > 2
 
 
 # --- Proj-KA -------------------------------------------------------------------------------------

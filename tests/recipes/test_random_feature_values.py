@@ -11,6 +11,7 @@ from jaxmkl.query import Disagreement
 from jaxmkl.select import AdaptiveKernelSelection
 from jaxmkl.updates import OGD, RLS
 from tests.common.marks import long
+from tests.common.trees import scan
 
 SMALL_PROGRAMS = True
 
@@ -102,18 +103,34 @@ def mean_loss(learner, state, X, y):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", long(["expert_mkl"], ["amkl_aks", "expert_mkl"]))
-def test_run_compiles_once_for_all_values(name, compiled):
+def test_run_compiles_once_for_all_values(name, caplog):
     X, y = wave(20)
 
     def compilations(arguments):
         learner = small(name, **arguments)
         state = learner.init(jax.random.key(0), 3)
-        return compiled(lambda: jaxmkl.run(learner, state, X, y, block_size=9))
+        caplog.clear()
+        with jax.log_compiles():
+            jax.block_until_ready(jaxmkl.run(learner, state, X, y, block_size=9))
+        return [r.getMessage() for r in caplog.records if "Compiling" in r.getMessage()]
 
     jax.clear_caches()
     first, *others = [compilations(arguments) for arguments in VARIED[name]]
     assert first, "the log tells of compilations"
     assert others == [[]] * len(others)
+
+
+@pytest.mark.endless
+def test_sweep_is_vmap_over_stacked_learners(x64):
+    X, y = wave(20)
+    learners = [small("amkl_aks", **arguments) for arguments in VARIED["amkl_aks"]]
+    stacked = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(v) for v in leaves]), *learners)
+    # starts do not depend on what is varied
+    start = learners[0].init(jax.random.key(1), 3)
+    together = jax.jit(jax.vmap(mean_loss, in_axes=(0, None, None, None)))(stacked, start, X, y)
+    alone = [scan(learner, start, X, y)[1].loss.mean() for learner in learners]
+    np.testing.assert_allclose(together, alone, rtol=1e-10)
+    assert len({float(loss) for loss in alone}) == len(alone), "every value made a difference"
 
 
 @pytest.mark.endless

@@ -60,6 +60,11 @@ def test_a_driver_that_knows_the_label(monkeypatch):
     refused(Good(), "a prediction must not depend on labels of its round and later")
 
 
+@pytest.mark.endless  # so does the next one, with diagnostics besides
+def test_a_good_one_passes():
+    check_learner(Good())
+
+
 @pytree.dataclass
 class Judging(Mean):
     """Its diagnostics have the label, as a score of the prediction has."""
