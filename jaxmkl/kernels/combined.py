@@ -7,7 +7,7 @@ import numpy as np
 from jaxmkl import _pytree as pytree
 from jaxmkl._types import Numbers
 from jaxmkl.kernels.dot_product import Polynomial
-from jaxmkl.kernels.kernel import SEVERAL, Kernel, WithSpectraOfParts
+from jaxmkl.kernels.kernel import SEVERAL, Kernel, WithSpectraOfParts, of_all_parts
 from jaxmkl.kernels.products import Products
 from jaxmkl.kernels.stationary import Gaussian
 
@@ -24,22 +24,13 @@ class KernelDictionary(WithSpectraOfParts):
     """
 
     kernels: tuple[Kernel, ...] = pytree.parts(Kernel, "a kernel")
+    exponential = of_all_parts("exponential")
+    unit = of_all_parts("unit")
+    families = of_all_parts("families")
 
     @property
     def num_kernels(self) -> int:
         return sum(kernel.num_kernels for kernel in self.kernels)
-
-    @property
-    def exponential(self) -> tuple[bool, ...]:
-        return tuple(mark for kernel in self.kernels for mark in kernel.exponential)
-
-    @property
-    def unit(self) -> tuple[bool, ...]:
-        return tuple(mark for kernel in self.kernels for mark in kernel.unit)
-
-    @property
-    def families(self) -> tuple[Kernel, ...]:
-        return tuple(family for kernel in self.kernels for family in kernel.families)
 
     def codes(self, products: Products) -> jax.Array:
         return jnp.concatenate([kernel.codes(products) for kernel in self.kernels])
@@ -79,9 +70,7 @@ class WeightedSum(Kernel):
         wanted = f"one for each of the {P} kernels, at least 0 and finite"
         pytree.require(np.shape(self.weights) == (P,), self, "weights", self.weights, wanted)
 
-    @property
-    def num_kernels(self) -> int:
-        return 1
+    num_kernels = 1
 
     def codes(self, products: Products) -> jax.Array:
         values = self.kernels.evaluate(products)

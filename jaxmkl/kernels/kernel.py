@@ -4,6 +4,8 @@ import abc
 from collections.abc import Sequence
 from functools import reduce
 from itertools import accumulate
+from operator import attrgetter
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -63,11 +65,10 @@ class Kernel(abc.ABC):
     - values are symmetric and positive semidefinite; derivatives are finite where X = Y.
 
     The other methods follow from these two. To save work, a kernel may define ``column_codes``
-    (codes of one kernel per column) and ``families`` (parts of a stack that share their work). One
-    with k(x, x) = 1 may define ``unit``, so that diverging classifiers are noticed; one whose
-    parameters require some number of inputs, ``require_inputs``; and one that is shift-invariant,
-    ``spectral_scale`` and ``frequencies``, for random features. Combinations by ``+``, ``*``,
-    ``on`` and :class:`jaxmkl.kernels.KernelDictionary` call these methods of their parts.
+    (codes of one kernel per column) and ``families`` (parts of a stack that share their work); one
+    with k(x, x) = 1 ``unit``, so that diverging classifiers are noticed; one whose parameters
+    require some number of inputs ``require_inputs``; and one that is shift-invariant
+    ``spectral_scale`` and ``frequencies``, for random features.
     """
 
     __array_ufunc__ = None  # NumPy scalars leave their product to the kernel
@@ -177,14 +178,22 @@ def kernels_in(tree: PyTree) -> list[Kernel]:
     return [leaf for leaf in leaves if isinstance(leaf, Kernel)]
 
 
+def of_the_kernel(name: str) -> Any:
+    """A property of a kernel that is the one of its part ``kernel``."""
+    return property(attrgetter(f"kernel.{name}"), doc="As in the kernel.")
+
+
+def of_all_parts(name: str) -> Any:
+    """A property of a kernel that joins the tuples of its parts ``kernels``."""
+    of_each, doc = attrgetter(name), "As in the kernels, one after the other."
+    return property(lambda self: sum(map(of_each, self.kernels), ()), doc=doc)
+
+
 class WithSpectraOfParts(Kernel):
     """Base of kernels whose spectra are those of their ``kernels``, one part after the other."""
 
     kernels: tuple[Kernel, ...]
-
-    @property
-    def without_spectrum(self) -> tuple[str, ...]:
-        return tuple(name for kernel in self.kernels for name in kernel.without_spectrum)
+    without_spectrum = of_all_parts("without_spectrum")
 
     @property
     def num_spectra(self) -> int:
@@ -235,12 +244,14 @@ class Product(WithSpectraOfParts, _Combined):
 
     @property
     def exponential(self) -> tuple[bool, ...]:
-        marks = np.broadcast_arrays(*(kernel.exponential for kernel in self.kernels))
-        return tuple(np.all(marks, axis=0).tolist())
+        return self._in_all_factors("exponential")
 
     @property
     def unit(self) -> tuple[bool, ...]:
-        marks = np.broadcast_arrays(*(kernel.unit for kernel in self.kernels))
+        return self._in_all_factors("unit")
+
+    def _in_all_factors(self, name: str) -> tuple[bool, ...]:
+        marks = np.broadcast_arrays(*(getattr(kernel, name) for kernel in self.kernels))
         return tuple(np.all(marks, axis=0).tolist())
 
     @property
@@ -320,29 +331,15 @@ class OnColumns(Kernel):
     kernel: Kernel = pytree.part(Kernel, "a kernel")
     columns: tuple[int, ...] = pytree.static(default=pytree.MISSING, convert=_as_columns)
 
-    @property
-    def num_kernels(self) -> int:
-        return self.kernel.num_kernels
-
-    @property
-    def exponential(self) -> tuple[bool, ...]:
-        return self.kernel.exponential
-
-    @property
-    def unit(self) -> tuple[bool, ...]:
-        return self.kernel.unit
+    num_kernels = of_the_kernel("num_kernels")
+    exponential = of_the_kernel("exponential")
+    unit = of_the_kernel("unit")
+    without_spectrum = of_the_kernel("without_spectrum")
+    num_spectra = of_the_kernel("num_spectra")
 
     @property
     def families(self) -> tuple[Kernel, ...]:
         return tuple(family.on(self.columns) for family in self.kernel.families)
-
-    @property
-    def without_spectrum(self) -> tuple[str, ...]:
-        return self.kernel.without_spectrum
-
-    @property
-    def num_spectra(self) -> int:
-        return self.kernel.num_spectra
 
     def codes(self, products: Products) -> jax.Array:
         return self.kernel.codes(products.on(self.columns))

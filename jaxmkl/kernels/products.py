@@ -48,10 +48,10 @@ def pairwise_products(X: jax.Array, Y: jax.Array, *, used_once: bool = False) ->
     """Inner products and squared distances of the rows of ``X`` (n, D) and ``Y`` (m, D).
 
     The expansion |x|² + |y|² - 2 x·y of a distance is one matrix product, but in float32 it cannot
-    tell near duplicates of large norm apart, as narrow kernels must. So with up to 32 inputs,
-    differences are squared and summed. With more, the expansion is used if it is exact (whole
-    numbers of moderate size) or no distance is small compared with the norms; else differences.
-    With ``used_once``, every use computes the distances again, which is faster for a single use.
+    tell near duplicates of large norm apart, as narrow kernels must. So with up to 32 inputs, or
+    where it is neither exact (whole numbers of moderate size) nor all distances large beside the
+    norms, differences are squared and summed. With ``used_once``, every use computes the distances
+    again, which is faster for a single use.
 
     >>> pairwise_products(jnp.array([[3.0, 4.0]]), jnp.zeros((1, 2))).squared_distance
     Array([[25.]], dtype=float32)

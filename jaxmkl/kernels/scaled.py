@@ -1,11 +1,10 @@
 """Numbers that may be too small for their dtype, kept as a mantissa and an exponent.
 
 Between distant points a narrow Gaussian is smaller than the smallest float32, and yet the sign of
-a sum of such values decides the step of a perceptron; in double precision they count down to
-4.9e-324. So a kernel exp(-u) is represented by its exponent u, and a sum of such values by
-m exp(-u), with u the smallest exponent in the sum. Terms with u > 745.13 are zero in every
-precision; a sum too small for its dtype becomes the smallest number of its sign. Without this,
-float32 runs keep up to 15 % more supports than float64 ones.
+a sum of such values decides the step of a perceptron. So a kernel exp(-u) is represented by its
+exponent u, and a sum of such values by m exp(-u), with u the smallest exponent in the sum. Terms
+with u > 745.13 are zero in every precision; a sum too small for its dtype becomes the smallest
+number of its sign. Without this, float32 runs keep up to 15 % more supports than float64 ones.
 
 Kernels return *codes*: exponents u if they are exp(-u), and values otherwise. The static tuple
 ``exponential`` marks the kernels whose codes are exponents, along an ``axis`` of the codes.
