@@ -9,7 +9,7 @@ from collections.abc import Callable
 from jaxmkl.mkl import MKL
 from jaxmkl.models import supports
 from jaxmkl.recipes.budgets import bogd, bpas, forgetron, projectron, rbp
-from jaxmkl.recipes.settings.setting import Constant, Setting
+from jaxmkl.recipes.settings.setting import Constant, Setting, setting
 from jaxmkl.recipes.support_vectors import omkc_dd, omkc_sd, omkc_u, spa
 
 PAPER = "Lu, Hoi, Sahoo and Zhao (2015), Budget online multiple kernel learning"
@@ -61,6 +61,7 @@ BUDGET = Constant(
     "1,000,000 (SUSY)",
     "section 4.4 and Table 2; for other lengths the paper states none, and 256 is ours",
 )
+PERCEPTRON = Constant("rule", "perceptron", OMKC)
 GROWING = KERNELS, BY_VOTE, ALL_LABELS
 LIMITED = KERNELS, BY_VOTE, BY_MISTAKES, DISCOUNT, BUDGET, ALL_LABELS
 
@@ -113,161 +114,132 @@ def _sampled(what: str, source: str) -> tuple[Constant, ...]:
 
 
 SETTINGS: dict[str, Setting] = {
-    "omkc_u": Setting(
+    "omkc_u": setting(
         PAPER,
         lambda T, D: omkc_u(capacity=T),
-        (
-            *GROWING,
-            Constant("aggregate", "θ_i = 1/16", "section 4.3, uniform combination"),
-            Constant("rule", "perceptron", OMKC),
-        ),
+        *GROWING,
+        Constant("aggregate", "θ_i = 1/16", "section 4.3, uniform combination"),
+        PERCEPTRON,
     ),
-    "omkc_dd": Setting(
+    "omkc_dd": setting(
         PAPER,
         lambda T, D: omkc_dd(discount=0.99, capacity=T),
-        (
-            *GROWING,
-            BY_MISTAKES,
-            DISCOUNT,
-            Constant("select", "all kernels learn, all are combined", "section 4.3"),
-            Constant("rule", "perceptron", OMKC),
-        ),
+        *GROWING,
+        BY_MISTAKES,
+        DISCOUNT,
+        Constant("select", "all kernels learn, all are combined", "section 4.3"),
+        PERCEPTRON,
     ),
-    "omkc_sd": Setting(
+    "omkc_sd": setting(
         PAPER,
         _stochastic("update"),
-        (
-            *_sampled("to learn and to be discounted", f"section 4.3 and {OMKC}"),
-            Constant("rule", "perceptron", OMKC),
-        ),
+        *_sampled("to learn and to be discounted", f"section 4.3 and {OMKC}"),
+        PERCEPTRON,
     ),
-    "omkc_ds": Setting(
+    "omkc_ds": setting(
         OMKC,
         _stochastic("combination"),
-        (
-            *_sampled(
-                "to be combined, with weights renormalised; all learn",
-                f"{OMKC}, a random subset is combined; its probabilities are taken from "
-                "Algorithm 1 of Lu et al., who do not run this variant",
-            ),
-            Constant("rule", "perceptron", OMKC),
+        *_sampled(
+            "to be combined, with weights renormalised; all learn",
+            f"{OMKC}, a random subset is combined; its probabilities are taken from "
+            "Algorithm 1 of Lu et al., who do not run this variant",
         ),
+        PERCEPTRON,
     ),
-    "omkc_ss": Setting(
+    "omkc_ss": setting(
         OMKC,
         _stochastic("both"),
-        (
-            *_sampled(
-                "to be combined, with weights renormalised, to learn and to be discounted",
-                f"{OMKC}, a random subset is combined and learns; its probabilities are taken "
-                "from Algorithm 1 of Lu et al., who do not run this variant",
-            ),
-            Constant("rule", "perceptron", OMKC),
+        *_sampled(
+            "to be combined, with weights renormalised, to learn and to be discounted",
+            f"{OMKC}, a random subset is combined and learns; its probabilities are taken "
+            "from Algorithm 1 of Lu et al., who do not run this variant",
         ),
+        PERCEPTRON,
     ),
-    "spa": Setting(
+    "spa": setting(
         PAPER,
         _spa,
-        (
-            KERNELS,
-            DISCOUNT,
-            SMOOTHING,
-            ALL_LABELS,
-            Constant("step_size", "η = 0.1", "section 4.4"),
-            Constant("alpha", "α = 1", "section 4.4"),
-            Constant(
-                "beta",
-                "β = 3; 300 for a million examples",
-                "section 4.4; from there on is ours",
-            ),
-            Constant(
-                "normalized_step",
-                "τ = min(η/ρ, l/k(x, x))",
-                "Proposition 1; its program leaves out k(x, x), as the recipe does by default",
-            ),
-            Constant("aggregate.output", "sign of Σ θ_i f_i", "Algorithm 1"),
-            Constant("aggregate.cost", "w_i <- w_i γ^l_i, with the hinge loss l_i", "Algorithm 1"),
-            Constant("select", "p_i = (1 - δ) w_i / max w + δ before the discount", "Algorithm 1"),
+        KERNELS,
+        DISCOUNT,
+        SMOOTHING,
+        ALL_LABELS,
+        Constant("step_size", "η = 0.1", "section 4.4"),
+        Constant("alpha", "α = 1", "section 4.4"),
+        Constant(
+            "beta", "β = 3; 300 for a million examples", "section 4.4; from there on is ours"
         ),
+        Constant(
+            "normalized_step",
+            "τ = min(η/ρ, l/k(x, x))",
+            "Proposition 1; its program leaves out k(x, x), as the recipe does by default",
+        ),
+        Constant("aggregate.output", "sign of Σ θ_i f_i", "Algorithm 1"),
+        Constant("aggregate.cost", "w_i <- w_i γ^l_i, with the hinge loss l_i", "Algorithm 1"),
+        Constant("select", "p_i = (1 - δ) w_i / max w + δ before the discount", "Algorithm 1"),
     ),
-    "rbp": Setting(
+    "rbp": setting(
         PAPER,
         lambda T, D: rbp(budget=budget_of(T), discount=0.99),
-        (
-            *LIMITED,
-            Constant(
-                "eviction",
-                "a support vector at random, all with the same probability",
-                "section 4.3 and Cavallanti, Cesa-Bianchi and Gentile (2007)",
-            ),
+        *LIMITED,
+        Constant(
+            "eviction",
+            "a support vector at random, all with the same probability",
+            "section 4.3 and Cavallanti, Cesa-Bianchi and Gentile (2007)",
         ),
     ),
-    "forgetron": Setting(
+    "forgetron": setting(
         PAPER,
         lambda T, D: forgetron(budget=budget_of(T), discount=0.99),
-        (
-            *LIMITED,
-            Constant(
-                "eviction",
-                "the oldest, after self-tuned shrinking",
-                "section 4.3 and Dekel, Shalev-Shwartz and Singer (2005); that it is the "
-                "self-tuned one the paper does not say",
-            ),
+        *LIMITED,
+        Constant(
+            "eviction",
+            "the oldest, after self-tuned shrinking",
+            "section 4.3 and Dekel, Shalev-Shwartz and Singer (2005); that it is the "
+            "self-tuned one the paper does not say",
         ),
     ),
-    "bogd": Setting(
+    "bogd": setting(
         BOGD,
         _bogd,
-        (
-            *LIMITED,
-            Constant("step_size", "η = 0.1", "Lu et al., section 4.4"),
-            Constant(
-                "regularization",
-                "λ = 1/T²",
-                "the middle of 2^-3/T² to 2^3/T², from which Zhao et al. (2012) choose; Lu et al. "
-                "state none, and their figures come from λ = 0.1",
-            ),
-            Constant(
-                "eviction",
-                "at random, all with the same probability; the others are multiplied by B/(B - 1)",
-                "Zhao et al. (2012), BOGD; the figures of Lu et al. come from removing the "
-                "oldest, as the recipe does by default",
-            ),
-            Constant(
-                "eviction.largest",
-                "γ η with γ = 4",
-                "the middle of 2^0 to 2^4, from which Zhao et al. (2012) choose; Lu et al. state "
-                "none",
-            ),
+        *LIMITED,
+        Constant("step_size", "η = 0.1", "Lu et al., section 4.4"),
+        Constant(
+            "regularization",
+            "λ = 1/T²",
+            "the middle of 2^-3/T² to 2^3/T², from which Zhao et al. (2012) choose; Lu et al. "
+            "state none, and their figures come from λ = 0.1",
+        ),
+        Constant(
+            "eviction",
+            "at random, all with the same probability; the others are multiplied by B/(B - 1)",
+            "Zhao et al. (2012), BOGD; the figures of Lu et al. come from removing the "
+            "oldest, as the recipe does by default",
+        ),
+        Constant(
+            "eviction.largest",
+            "γ η with γ = 4",
+            "the middle of 2^0 to 2^4, from which Zhao et al. (2012) choose; Lu et al. state none",
         ),
     ),
-    "bpas": Setting(
+    "bpas": setting(
         PAPER,
         lambda T, D: bpas(aggressiveness=0.1, budget=budget_of(T), discount=0.99),
-        (
-            *LIMITED,
-            Constant("aggressiveness", "C = 0.1", "section 4.4, learning rate of BPAS"),
-            Constant(
-                "rule",
-                "τ = min(C, l/k(x, x))",
-                "Wang and Vucetic (2010); the paper does not say",
-            ),
-            Constant(
-                "eviction", "the support vector whose exchange costs least", "section 4.3, BPAS"
-            ),
+        *LIMITED,
+        Constant("aggressiveness", "C = 0.1", "section 4.4, learning rate of BPAS"),
+        Constant(
+            "rule", "τ = min(C, l/k(x, x))", "Wang and Vucetic (2010); the paper does not say"
         ),
+        Constant("eviction", "the support vector whose exchange costs least", "section 4.3, BPAS"),
     ),
-    "projectron": Setting(
+    "projectron": setting(
         PROJECTRON,
         lambda T, D: projectron(threshold=0.0, budget=budget_of(T), discount=0.99),
-        (
-            *LIMITED,
-            Constant(
-                "threshold",
-                "0: only a full budget is projected onto",
-                "Lu et al. leave Projectrons out as slow (section 4.3); that the budget alone "
-                "bounds them, as it does the others, is ours",
-            ),
+        *LIMITED,
+        Constant(
+            "threshold",
+            "0: only a full budget is projected onto",
+            "Lu et al. leave Projectrons out as slow (section 4.3); that the budget alone "
+            "bounds them, as it does the others, is ours",
         ),
     ),
 }

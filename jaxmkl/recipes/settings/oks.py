@@ -9,7 +9,7 @@ from jaxmkl.learners import Aligned, HypothesisSketch, OwnKernels
 from jaxmkl.mkl import MKL
 from jaxmkl.optimizers import InverseTime
 from jaxmkl.recipes import kernel_selection
-from jaxmkl.recipes.settings.setting import Constant, Setting
+from jaxmkl.recipes.settings.setting import Constant, setting
 
 _PAPER = (
     "Xiao Zhang and Shizhong Liao (2020), Hypothesis sketching for online kernel selection in "
@@ -69,77 +69,69 @@ def _proj_ka(num_examples: int, num_inputs: int) -> Aligned:
 
 
 SETTINGS = {
-    "oks_sil": Setting(
+    "oks_sil": setting(
         _PAPER,
         _oks_sil,
-        (
-            *_CONTINUUM,
-            Constant("coordinate", "γ = 1/(2 σ²), moved inside Ω", "section 4"),
-            _BUDGET,
-            Constant("threshold", "ν = 0.9", "section 6"),
-            Constant("num_sampled", "s = 3, drawn without replacement", "sections 3, 6"),
-            Constant("ties", "the first of several smallest |w|", "not stated"),
-            Constant(
-                "gradients",
-                "-y where y f(x) < 1, of weights and kernel",
-                "Algorithm 1, lines 6 and 19; the text derives at f^b and f^w (section 3, (4))",
-            ),
-            _LOSS,
-            _STEP_SIZE,
-            _X_Y,
+        *_CONTINUUM,
+        Constant("coordinate", "γ = 1/(2 σ²), moved inside Ω", "section 4"),
+        _BUDGET,
+        Constant("threshold", "ν = 0.9", "section 6"),
+        Constant("num_sampled", "s = 3, drawn without replacement", "sections 3, 6"),
+        Constant("ties", "the first of several smallest |w|", "not stated"),
+        Constant(
+            "gradients",
+            "-y where y f(x) < 1, of weights and kernel",
+            "Algorithm 1, lines 6 and 19; the text derives at f^b and f^w (section 3, (4))",
         ),
-        _STEP_SIZES,
+        _LOSS,
+        _STEP_SIZE,
+        _X_Y,
+        tuned=_STEP_SIZES,
     ),
-    "okl_gd": Setting(
+    "okl_gd": setting(
         _PAPER,
         _okl_gd,
-        (
-            *_CONTINUUM,
-            Constant("coordinate", "σ, of the newest centre alone", "Chen et al. (2016)"),
-            Constant("budget", "2000 centres", "section 6, footnote 3"),
-            Constant("eviction", "the oldest centre goes", "not stated"),
-            _LOSS,
-            _STEP_SIZE,
-            _X_Y,
-        ),
-        _STEP_SIZES,
+        *_CONTINUUM,
+        Constant("coordinate", "σ, of the newest centre alone", "Chen et al. (2016)"),
+        Constant("budget", "2000 centres", "section 6, footnote 3"),
+        Constant("eviction", "the oldest centre goes", "not stated"),
+        _LOSS,
+        _STEP_SIZE,
+        _X_Y,
+        tuned=_STEP_SIZES,
     ),
-    "oks": Setting(
+    "oks": setting(
         _PAPER,
         _oks,
-        (
-            _DICTIONARY,
-            Constant("smoothing", "δ = 0.2", "section 6"),
-            Constant("aggregate.rate", "η = (2 (1 - δ) ln N / (N T))^(1/2)", "section 6"),
-            Constant(
-                "aggregate",
-                "kernel i is drawn by p_i = (1 - δ) w_i / Σ w + δ/N, and alone predicts and "
-                "learns; where it errs, w_i <- w_i exp(-η/p_i); its step is not divided by p_i",
-                "not stated; Yang et al. (2012)",
-            ),
-            Constant("capacity", "every support vector is kept", "section 1: linear in T"),
-            Constant("a score of 0", "the class +1", "not stated; Yang et al. (2012)"),
-            Constant("loss", "hinge", "not stated of OKS; as of the others, section 6"),
-            _STEP_SIZE,
-            _X_Y,
+        _DICTIONARY,
+        Constant("smoothing", "δ = 0.2", "section 6"),
+        Constant("aggregate.rate", "η = (2 (1 - δ) ln N / (N T))^(1/2)", "section 6"),
+        Constant(
+            "aggregate",
+            "kernel i is drawn by p_i = (1 - δ) w_i / Σ w + δ/N, and alone predicts and "
+            "learns; where it errs, w_i <- w_i exp(-η/p_i); its step is not divided by p_i",
+            "not stated; Yang et al. (2012)",
         ),
-        _STEP_SIZES,
+        Constant("capacity", "every support vector is kept", "section 1: linear in T"),
+        Constant("a score of 0", "the class +1", "not stated; Yang et al. (2012)"),
+        Constant("loss", "hinge", "not stated of OKS; as of the others, section 6"),
+        _STEP_SIZE,
+        _X_Y,
+        tuned=_STEP_SIZES,
     ),
-    "proj_ka": Setting(
+    "proj_ka": setting(
         _PAPER,
         _proj_ka,
-        (
-            _DICTIONARY,
-            Constant("num_aligned", "m = min(T, 10^4) examples", "section 6"),
-            Constant("two_passes", "the width is chosen, then all T are run", "section 6"),
-            Constant("alignment", "not centred", "section 6: Kandola et al. (2002)"),
-            Constant("budget", "B = 150 for T < 10^4, else 200", "not stated of it; of OKS-SIL"),
-            Constant(
-                "eviction",
-                "a mistake is added, or beyond B projected",
-                "Orabona et al. (2008); the U of section 6 is no constant of the Projectron",
-            ),
-            _X_Y,
+        _DICTIONARY,
+        Constant("num_aligned", "m = min(T, 10^4) examples", "section 6"),
+        Constant("two_passes", "the width is chosen, then all T are run", "section 6"),
+        Constant("alignment", "not centred", "section 6: Kandola et al. (2002)"),
+        Constant("budget", "B = 150 for T < 10^4, else 200", "not stated of it; of OKS-SIL"),
+        Constant(
+            "eviction",
+            "a mistake is added, or beyond B projected",
+            "Orabona et al. (2008); the U of section 6 is no constant of the Projectron",
         ),
+        _X_Y,
     ),
 }

@@ -31,3 +31,13 @@ class Setting(NamedTuple):
     """Every constant with its source."""
     tuned: Mapping[str, tuple[float, ...]] = MappingProxyType({})
     """The arguments that the paper tunes on each data set, with the values that it tries."""
+
+
+def setting(
+    paper: str,
+    learner: Callable[..., Learner],
+    *constants: Constant,
+    tuned: Mapping[str, tuple[float, ...]] = MappingProxyType({}),
+) -> Setting:
+    """The setting with these constants."""
+    return Setting(paper, learner, constants, tuned)
