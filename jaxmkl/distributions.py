@@ -221,10 +221,8 @@ class _Parts:
     The J parts come first, so that NumPy's arrays are contiguous for operations on n rows.
     """
 
-    scales: Any
-    """(J, ...)"""
-    weights: Any
-    """(J, ...)"""
+    scales: Any  # (J, ...)
+    weights: Any  # (J, ...)
     degrees: tuple[float, ...] = pytree.static()
 
     @property

@@ -22,14 +22,10 @@ class Waiting(NamedTuple):
     R is the next power of two from N + 1 on, so that it divides the jump of a full counter.
     """
 
-    x: Array
-    """Inputs (R, D)."""
-    y: Array
-    """Labels (R,) or (R, K); 0 where none was asked for."""
-    asked: Array
-    """True if the label was asked for (R,)."""
-    context: PyTree
-    """The parts of the state that belong to each example (:func:`jaxmkl.abilities.context`)."""
+    x: Array  # inputs (R, D)
+    y: Array  # labels (R,) or (R, K); 0 where none was asked for
+    asked: Array  # True if the label was asked for (R,)
+    context: PyTree  # the parts of the state that belong to each example
 
 
 @pytree.dataclass
@@ -155,9 +151,8 @@ def delayed(learner: Learner, delay: int) -> Delayed:
     So a loss belongs to a prediction made N rounds before its label is known. A query counts when
     it is made, against a :func:`jaxmkl.label_budget` and for :class:`jaxmkl.query.Rate` and
     :class:`jaxmkl.query.Disagreement`. All else follows the examples learned so far: the count of
-    refused examples, running scales inside, and the rounds without a query, so that
-    ``Disagreement`` may skip up to N more in a row than ``max_skips``, and a rate is low for the
-    first N rounds.
+    refused examples, running scales inside, and the rounds without a query, so that up to N more
+    in a row may be skipped than ``max_skips``, and a rate is low for the first N rounds.
 
     A wrapper around a delayed learner learns its labels at once: put this one around wrappers that
     read labels, as :func:`intervals`, :func:`lagged` and :func:`scaled_targets`. Each example is

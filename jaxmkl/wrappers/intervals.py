@@ -50,9 +50,8 @@ class Intervals(OnBlocks[IntervalsState, Code, tuple]):
 
     def init(self, key: Array, num_inputs: int, dtype: DTypeLike | None = None) -> IntervalsState:
         inner = self.learner.init(key, num_inputs, dtype)
-        K, none = self.num_outputs, jnp.zeros((), jnp.int32)
-        shape, dtype = () if K is None else (K,), self.learner.dtype(inner)
-        unknown = jnp.full(shape, jnp.nan, dtype)
+        shape, dtype = self._label_shape, self.learner.dtype(inner)
+        unknown, none = jnp.full(shape, jnp.nan, dtype), jnp.zeros((), jnp.int32)
         return IntervalsState(inner, unknown, jnp.zeros(shape, dtype), unknown, none)
 
     def predict_code(self, state: IntervalsState, code: Code) -> tuple[Prediction, tuple]:
@@ -128,22 +127,21 @@ def intervals(learner: Learner, coverage: Number = 0.9, step_size: Number = 0.05
     The scale u makes widths follow x: it is the mean absolute deviation of the prediction's
     distribution, where there is one (:func:`predictive`), or else the root of its variance, where
     that is known (:func:`jaxmkl.expert_mkl`), or else 1. The share of labels inside tends to
-    ``coverage``, whatever the stream does and however wrong the variance is: a running quantile q
-    of |y - f| / u follows its scale, and wider intervals compensate for the excess D of misses
-    over those allowed. With d = |y - f| / u,
+    ``coverage``, whatever the stream does: a running quantile q of |y - f| / u follows its scale,
+    and wider intervals compensate for the excess D of misses over those allowed. With d = |y - f|
+    / u,
 
         q <- q exp(η_t ([d > q] - (1 - coverage))),      η_t = max(η, 1/sqrt(t))
         D <- D + [d > r] - (1 - coverage),               |D| <= 5/η
         r = q exp(η D / 5)
 
     While D is within its bounds, the share over any T labels is off by |D_T - D_0| / T: 10/(η T)
-    at most, and far less where q is near, however much the scale changes meanwhile. The first
-    label that is not predicted exactly makes q = d, within 1 and 10 where u is known; those before
-    do not count, as labels that do not vary yet say nothing about later ones. Labels that the
-    learner refuses do not count, nor does one beside whose error u vanishes, as for a learner that
-    has not seen two labels differ. A run records both ends as ``outputs.interval``, NaN before
-    there is a q; :meth:`Intervals.interval` returns them for one x. With several outputs each has
-    its own q, D and r.
+    at most, and far less where q is near. The first label that is not predicted exactly makes q =
+    d, within 1 and 10 where u is known; those before do not count, as labels that do not vary yet
+    say nothing about later ones. Nor do labels that the learner refuses, or one beside whose error
+    u vanishes, as for a learner that has not seen two labels differ. A run records both ends as
+    ``outputs.interval``, NaN before there is a q; :meth:`Intervals.interval` returns them for one
+    x. With several outputs each has its own q, D and r.
 
     Args:
       learner: any regression learner.

@@ -1,13 +1,12 @@
 """A hard budget on labels, around any learner.
 
-A label is charged when it is asked for, not when it arrives. If labels arrive late, ``predict``
-cannot charge them, as it changes no state: :meth:`jaxmkl.Learner.ask` does.
+A label is charged when it is asked for, not when it arrives. ``predict`` changes no state, so if
+labels arrive late, ask by :meth:`jaxmkl.Learner.ask`:
 
     prediction, state = learner.ask(state, x)       charged at once where prediction.query
     state = learner.update(state, x, y)             when the label arrives: not charged again
 
-``update`` charges a label that was not asked for before. A label that arrives when the budget is
-spent is still learned from; ``overdrawn`` counts it.
+A label that arrives when the budget is spent is still learned from; ``overdrawn`` counts it.
 """
 
 import jax.numpy as jnp

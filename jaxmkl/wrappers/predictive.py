@@ -41,18 +41,12 @@ _MOST = 6.0  # bound of a round's features, before they are scaled
 class Density(NamedTuple):
     """The parts of one output's density, before an input is known."""
 
-    running: Array
-    """Two running log-scales o of e², with short and long memory (2,)."""
-    scale: Recursive
-    """Least squares for the log-scale relative to the longer one."""
-    offsets: Array
-    """Log-scales b_j of the parts relative to that (J,)."""
-    log_weights: Array
-    """Discounted log densities of the parts (J,)."""
-    labels: Moments
-    """Mean and variance of the labels."""
-    number: Array
-    """Labels so far, int32; those before the first that differs count as one."""
+    running: Array  # two running log-scales o of e², with short and long memory (2,)
+    scale: Recursive  # least squares for the log-scale relative to the longer one
+    offsets: Array  # log-scales b_j of the parts relative to that (J,)
+    log_weights: Array  # discounted log densities of the parts (J,)
+    labels: Moments  # mean and variance of the labels
+    number: Array  # labels so far, int32; those before the first that differs count as one
 
 
 @pytree.dataclass
@@ -80,27 +74,13 @@ class PredictiveInfo(NamedTuple):
 class PredictiveCode(NamedTuple):
     """One example."""
 
-    x: Array
-    """The input (D,)."""
-    waves: Array
-    """Sines and cosines of its directions (64,)."""
-    inner: PyTree
-    """Code of the inner learner."""
-
-
-class PredictiveAux(NamedTuple):
-    """A prediction's results that the update uses again."""
-
-    features: Array
-    """The features φ of the round, (M,) or (K, M)."""
-    distribution: StudentMixture
-    """The label's distribution, with an arbitrary scale while that is not known yet."""
-    inner: PyTree
-    """The aux of the inner learner."""
+    x: Array  # the input (D,)
+    waves: Array  # sines and cosines of its directions (64,)
+    inner: PyTree  # code of the inner learner
 
 
 @pytree.dataclass
-class Predictive(OnBlocks[PredictiveState, PredictiveCode, PredictiveAux]):
+class Predictive(OnBlocks[PredictiveState, PredictiveCode, tuple]):
     """A learner whose predictions are distributions; made by :func:`predictive`."""
 
     learner: Learner = pytree.part(Learner, "a learner, as jaxmkl.expert_mkl()")
@@ -132,7 +112,7 @@ class Predictive(OnBlocks[PredictiveState, PredictiveCode, PredictiveAux]):
 
     def predict_code(
         self, state: PredictiveState, code: PredictiveCode
-    ) -> tuple[Prediction, PredictiveAux]:
+    ) -> tuple[Prediction, tuple]:
         """The prediction with its distribution, whose variance becomes the prediction's."""
         prediction, inner = self.learner.predict_code(state.inner, code.inner)
 
@@ -145,26 +125,28 @@ class Predictive(OnBlocks[PredictiveState, PredictiveCode, PredictiveAux]):
         scales = jnp.where(known, found.scales, jnp.nan)
         said = StudentMixture(found.mean, scales, found.weights, found.degrees)
         after = prediction._replace(variance=said.variance, distribution=said)
-        return after, PredictiveAux(features, found, inner)
+        # the update goes on with an arbitrary scale while none is known
+        return after, (features, found, inner)
 
     def update_code(
         self,
         state: PredictiveState,
         code: PredictiveCode,
-        aux: PredictiveAux,
+        aux: tuple,
         y: Array,
         asked: Array,
         present: Array,
     ) -> tuple[PredictiveState, Array]:
         """The inner learner learns, and so does the density, if there is a label."""
-        value, round = aux.distribution.mean, state.round
-        updated, learned = super().update_code(state, code.inner, aux.inner, y, asked, present)
+        (features, found, inside), round = aux, state.round
+        value = found.mean
+        updated, learned = super().update_code(state, code.inner, inside, y, asked, present)
         known = learned & jnp.all(jnp.isfinite(y) & jnp.isfinite(value))
 
         def one(own: Density, features: Array, found: StudentMixture, y: Array) -> Density:
             return _learned(own, features, found, jnp.where(known, y, found.mean), round, known)
 
-        density = self._each(one, state.density, aux.features, aux.distribution, y)
+        density = self._each(one, state.density, features, found, y)
         usable = ~jnp.any(jnp.isnan(value))
         inputs = state.inputs.after(code.x, not_refused(learned, usable, asked, present))
         return updated.replace(inputs=inputs, density=density), learned
@@ -332,11 +314,10 @@ def predictive(learner: Learner) -> Predictive:
     bounded, outliers move the scale little. The Fisher information does not depend on the label,
     so θ needs but one covariance, of some seventy numbers a side, whatever D is.
 
-    The prediction keeps its value. Its ``distribution`` has ``log_prob``, ``cdf``, ``quantile``,
-    ``interval``, ``sample`` and ``crps``; its ``variance`` becomes that of the distribution, so
-    that :func:`intervals` around it are as wide as the density says and cover what they promise.
-    A run records ``outputs.distribution`` and, with ``record=lambda output: output``, the log
-    density of each label as ``outputs.info.log_score``. With wrappers around this one that is
+    The prediction keeps its value; its ``variance`` becomes that of the distribution, so that
+    :func:`intervals` around it are as wide as the density says and cover what they promise. A run
+    records ``outputs.distribution`` and, with ``record=lambda output: output``, the log density of
+    each label as ``outputs.info.log_score``; with wrappers around this one that is
     ``outputs.distribution.log_prob(y)``.
 
     Args:

@@ -1,7 +1,7 @@
 """Probabilities of classes, by a calibration of the predictions that is learned online."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -31,27 +31,19 @@ class Calibration(NamedTuple):
     One scales; each of the R others is a logistic regression: one, or two with ``passthrough``.
     """
 
-    log_scale: Array
-    """Logarithm of the scale a."""
-    curvature: Array
-    """Sum h of the second derivatives so far."""
-    weights: Array
-    """θ of the regressions (R, M), with M = 3 of two classes, 2 of several."""
-    curvatures: Array
-    """Their second derivatives H (R, M, M)."""
-    log_shares: Array
-    """Logarithms of the weights of the models (1 + R,)."""
-    number: Array
-    """Labels so far, int32."""
+    log_scale: Array  # logarithm of the scale a
+    curvature: Array  # sum h of the second derivatives so far
+    weights: Array  # θ of the regressions (R, M), with M = 3 of two classes, 2 of several
+    curvatures: Array  # their second derivatives H (R, M, M)
+    log_shares: Array  # logarithms of the weights of the models (1 + R,)
+    number: Array  # labels so far, int32
 
 
 class OnInputs(NamedTuple):
     """The part of the last regression that reads the inputs, with ``passthrough``."""
 
-    standard: Standard
-    """The moments that standardise inputs."""
-    models: Recursive
-    """Weights of the classes W (C, D + 1), which share a covariance."""
+    standard: Standard  # the moments that standardise inputs
+    models: Recursive  # weights of the classes W (C, D + 1), which share a covariance
 
 
 @pytree.dataclass
@@ -62,37 +54,22 @@ class ProbabilitiesState(WrapperState):
     on_inputs: OnInputs | None
 
 
-class Passed(NamedTuple):
-    """The inputs of one example, with ``passthrough``."""
-
-    x: Array
-    """The input (D,)."""
-    u: Array
-    """The standardised input and a 1, over the root of their number (D + 1,)."""
-
-
 class ProbabilitiesCode(NamedTuple):
-    """One example."""
+    """One example; its inputs are None without ``passthrough``."""
 
-    inner: PyTree
-    """Code of the inner learner."""
-    passed: Passed | None
-    """Its inputs, with ``passthrough``."""
+    inner: PyTree  # code of the inner learner
+    x: Any  # the input (D,)
+    u: Any  # the standardised input and a 1, over the root of their number (D + 1,)
 
 
 class ProbabilitiesAux(NamedTuple):
     """A prediction's results that the update uses again; C is 2 for two classes, or K."""
 
-    scaled: Array
-    """Scaled values of the classes (C,)."""
-    rows: Array
-    """The inputs φ of the regressions for each class (C, M)."""
-    log_shares: Array
-    """Log probabilities of the classes by each model (1 + R, C)."""
-    usable: Array
-    """True if the learner's values are finite."""
-    inner: PyTree
-    """The aux of the inner learner."""
+    scaled: Array  # scaled values of the classes (C,)
+    rows: Array  # the inputs φ of the regressions for each class (C, M)
+    log_shares: Array  # log probabilities of the classes by each model (1 + R, C)
+    usable: Array  # True if the learner's values are finite
+    inner: PyTree  # the aux of the inner learner
 
 
 @pytree.dataclass
@@ -139,11 +116,11 @@ class Probabilities(OnBlocks[ProbabilitiesState, ProbabilitiesCode, Probabilitie
     ) -> ProbabilitiesCode:
         codes = super().encode(state, X, given)
         if state.on_inputs is None:
-            return ProbabilitiesCode(codes, None)
+            return ProbabilitiesCode(codes, None, None)
         columns = columns_of(X, self.leading_columns)
         Z = state.on_inputs.standard.standardised(columns)
         U = jnp.concatenate([Z, jnp.ones_like(Z[:, :1])], axis=1)
-        return ProbabilitiesCode(codes, Passed(columns, U / math.sqrt(U.shape[1])))
+        return ProbabilitiesCode(codes, columns, U / math.sqrt(U.shape[1]))
 
     def predict_code(
         self, state: ProbabilitiesState, code: ProbabilitiesCode
@@ -160,8 +137,8 @@ class Probabilities(OnBlocks[ProbabilitiesState, ProbabilitiesCode, Probabilitie
         if two:  # two classes: z/2 and -z/2
             scaled, rows = (jnp.stack([a, -a]) / 2.0 for a in (scaled, rows))
         regressed = jnp.matmul(own.weights, rows.T, precision=_HIGHEST)
-        if state.on_inputs is not None and code.passed is not None:
-            regressed = regressed.at[1].add(state.on_inputs.models.predict(RULE, code.passed.u))
+        if state.on_inputs is not None:
+            regressed = regressed.at[1].add(state.on_inputs.models.predict(RULE, code.u))
         each = jax.nn.log_softmax(jnp.concatenate([scaled[None], regressed]), axis=-1)
         found = jax.nn.logsumexp(own.log_shares[:, None] + each, axis=0)
         value = jnp.where(usable, found[0] - found[1] if two else found, jnp.nan)
@@ -184,7 +161,7 @@ class Probabilities(OnBlocks[ProbabilitiesState, ProbabilitiesCode, Probabilitie
         after = optax.tree.where(known, _calibrated(own, aux, of), own)
         updated, learned = super().update_code(state, code.inner, aux.inner, y, asked, present)
         updated = updated.replace(calibration=after)
-        if state.on_inputs is None or code.passed is None:
+        if state.on_inputs is None:
             return updated, learned
         standard, models = state.on_inputs
         counted = not_refused(learned, aux.usable, asked, present)
@@ -192,16 +169,16 @@ class Probabilities(OnBlocks[ProbabilitiesState, ProbabilitiesCode, Probabilitie
         # a step of Newton as one of least squares: weighted by the second derivative
         root = jnp.sqrt(jnp.maximum(1.0 - jnp.sum(p * p), SHARP))
         errors = (of.astype(p.dtype) - p) / root
-        models = models.after(RULE, root * code.passed.u, errors, state.round, known)
-        on_inputs = OnInputs(standard.after(code.passed.x, counted), models)
+        models = models.after(RULE, root * code.u, errors, state.round, known)
+        on_inputs = OnInputs(standard.after(code.x, counted), models)
         return updated.replace(on_inputs=on_inputs), learned
 
     def close(self, state: ProbabilitiesState, codes: ProbabilitiesCode) -> ProbabilitiesState:
         state = super().close(state, codes.inner)
-        if state.on_inputs is None or codes.passed is None:
+        if state.on_inputs is None:
             return state
         (standard, models), round = state.on_inputs, state.round
-        models = models.close(RULE, len(codes.passed.x), round)
+        models = models.close(RULE, len(codes.x), round)
         standard = standard.renewed(round % RULE.period == 0)
         return state.replace(on_inputs=OnInputs(standard, models))
 
@@ -279,18 +256,8 @@ def probabilities(learner: Learner, *, passthrough: bool = False) -> Probabiliti
 
     Passing the inputs on pays where much of the label is linear in them, as with many columns of 0
     and 1; elsewhere it changes little. It keeps (D + 1)² numbers, and each round multiplies by
-    them: with thousands of inputs that takes longer than the learner.
-
-    With ``expert_mkl(task="classification")`` on standardised features, the means of five orders
-    after 500 examples (``python -m experiments amkl --parts probabilities``): log loss and
-    expected calibration error, beside the log loss of scikit-learn's boosting, by histograms and
-    plain, refitted every 500 rounds:
-
-                   spambase     magic04      a9a          german       svmguide3    digits
-        ours       .155, .006   .333, .009   .352, .010   .495, .035   .385, .030   .085, .011
-        passed on  .152, .008   .333, .009   .341, .012   .495, .039   .386, .031   .083, .011
-        histograms .165         .356         .379         .605         .473         .146
-        plain      .165         .340         .349         .526         .373         .209
+    them: with thousands of inputs that takes longer than the learner. RESULTS.md has log losses
+    and calibration errors beside those of scikit-learn's boosting.
 
     Args:
       learner: any classifier.

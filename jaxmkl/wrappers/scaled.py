@@ -76,7 +76,7 @@ class RunningMoments(Scaler[RunningMomentsState, RunningMomentsState]):
 
     A column that has been constant so far gives 0. No scaled value exceeds sqrt(n - 1). The
     variance must be a number of the state's dtype: in float32, differences below 1e-18 count as
-    none (drivers warn of them; multiply such a column by a power of two first).
+    none, of which drivers warn.
 
     By (1) a value far from all others counts as one at ``clip`` standard deviations. So a single
     value of 1e15 changes next to nothing, and a column whose scale has grown a hundredfold is

@@ -45,8 +45,7 @@ class ScaledTargets(OnBlocks[ScaledTargetsState, Code, tuple]):
     ) -> ScaledTargetsState:
         inner = self.learner.init(key, num_inputs, dtype)
         dtype = self.learner.dtype(inner)
-        K = self.num_outputs
-        residual = jnp.zeros(() if K is None else (K,), dtype)
+        residual = jnp.zeros(self._label_shape, dtype)
         moments = MOMENTS.init(key, residual.size, dtype)
         return ScaledTargetsState(inner, moments, residual, jnp.zeros((), jnp.int32))
 
@@ -124,12 +123,11 @@ def scaled_targets(learner: Learner, clip: Number | None = None) -> ScaledTarget
 
         prediction = m + sqrt(v) f,      z = (y - m) / sqrt(v)   (m and v include y)
 
-    Later labels are not used; y -> a y + b changes predictions likewise and nothing else. So step
-    sizes, tolerances and penalties mean the same on any data. Before the first label the
-    prediction is 0, and a label is asked for whatever the learner's query says, unless a budget
-    inside is spent: without a label the location of the target is unknown. Until two labels differ
-    the prediction is m; |m|, or 1 where it is 0, is the scale of intervals and distributions, and
-    the least standard deviation where there is one.
+    So y -> a y + b changes predictions likewise and nothing else, and step sizes, tolerances and
+    penalties mean the same on any data. Before the first label the prediction is 0, and a label is
+    asked for whatever the learner's query says, unless a budget inside is spent. Until two labels
+    differ the prediction is m; |m|, or 1 where it is 0, is the scale of intervals and
+    distributions, and the least standard deviation where there is one.
 
     A label counts as at most 100 standard deviations off (the moments' ``clip``), so one absurd
     label costs little and is forgotten. If there are more, pass a ``clip``: 5 with

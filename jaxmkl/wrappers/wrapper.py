@@ -123,10 +123,8 @@ class OnBlocks(Wrapper[State, Code, Aux]):
 class Row(NamedTuple):
     """One example that is not encoded yet."""
 
-    x: Array
-    """The input (D,)."""
-    given: Array
-    """The input (D,) before any scaling, which determines the example's random numbers."""
+    x: Array  # the input (D,)
+    given: Array  # the input (D,) before any scaling, which determines its random numbers
 
 
 class OneByOne(Wrapper[State, Row, Aux]):
