@@ -35,20 +35,18 @@ def merge(learner: MKL, states: PyTree, *, start: MKLState | None = None) -> MKL
 
     - Rounds and counters add up. The key is that of the first state, and the bound on labels is
       the largest of the shards.
-    - Log-weights of Hedge add up, as the losses behind them do. As these are losses of models that
-      knew one shard only, the weights of several models differ from those of one pass. Uniform
-      weights stay.
+    - Log-weights of Hedge add up, as the losses behind them do; those are losses of models that
+      knew one shard only, so weights differ from those of one pass. Uniform weights stay.
     - The noise of labels is the mean of the shards', weighted by their labels.
     - Memories become one, a uniform sample of all shards' examples. From it learned metrics and
       all models under them, and forests, are learned anew, as they are in some rounds of a stream;
       models of fixed kernels beside them (:class:`jaxmkl.models.SideBySide`) add up as above.
     - A query and a selection must have no state of their own.
 
-    The learner must keep nothing that cannot be added: other models are on features that do not
-    grow, and learn by :class:`jaxmkl.updates.RLS` without forgetting; its aggregate is
-    :class:`jaxmkl.aggregate.Uniform`, :class:`jaxmkl.aggregate.Hedge` or
-    :class:`jaxmkl.aggregate.DrawOne`. In float32 the inverses of badly conditioned covariances
-    lose digits; use float64 if θ must be exact.
+    Other models are on features that do not grow, and learn by :class:`jaxmkl.updates.RLS` without
+    forgetting; the aggregate is :class:`jaxmkl.aggregate.Uniform`,
+    :class:`jaxmkl.aggregate.Hedge` or :class:`jaxmkl.aggregate.DrawOne`. In float32 the inverses
+    of badly conditioned covariances lose digits; use float64 if θ must be exact.
 
     Args:
       learner: a composed learner, as above.
@@ -128,11 +126,7 @@ def merge(learner: MKL, states: PyTree, *, start: MKLState | None = None) -> MKL
 @jax.jit
 def _beginning_with(states: PyTree, number: jax.Array) -> PyTree:
     """States of shards, of which one comes first and the others after it in turn."""
-
-    def one(leaf: jax.Array) -> jax.Array:
-        return leaf[(number + jnp.arange(len(leaf))) % len(leaf)]
-
-    return jax.tree.map(one, states)
+    return jax.tree.map(lambda leaf: jnp.roll(leaf, -number, axis=0), states)
 
 
 @jax.jit

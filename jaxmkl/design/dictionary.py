@@ -71,9 +71,8 @@ def dictionary(
     Centred and divided by the largest squared distance in feature space, they are comparable, and
     the consensus of GMKAL does not depend on its initial weights. The other settings serve for
     comparison, and are degenerate: without centring, a wide Gaussian is the constant 1 up to
-    1e-10, and gets all the weight, since a constant is easy to reconstruct; divided by its
-    largest distance, it has entries as large as 1e10. Even when centred, the wide Gaussians and
-    the linear kernel agree to about 1e-4.
+    1e-10, and gets all the weight; divided by its largest distance, it has entries of 1e10. Even
+    when centred, the wide Gaussians and the linear kernel agree to about 1e-4.
 
     Args:
       X: the points (n, D).

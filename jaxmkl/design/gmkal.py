@@ -10,10 +10,9 @@ by alternating a reweighting step for A and the exact minimisation over w,
 
 with e floored at 1e-12 of its maximum. Each step lowers the objective in which |a^i| is replaced
 by sqrt(|a^i|² + eps) - sqrt(eps). One step for A per step for w (``steps`` sets more) reaches the
-same minimum as the paper's full minimisation over A. The paper starts from random coefficients A,
-we from rows a^i of norm 1. Equation (7) of the paper omits lambda by mistake. CTED is the same
-with a single kernel, K_w = K. The problem is then convex; a point whose row a^i vanishes is not
-used to reconstruct the others.
+same minimum as the paper's full minimisation over A. Equation (7) of the paper omits lambda by
+mistake. CTED is the same with a single kernel, K_w = K. The problem is then convex; a point whose
+row a^i vanishes is not used to reconstruct the others.
 
 References:
   Yu, Zhu, Xu and Gong (2008), Non-greedy active learning for text categorization using convex

@@ -39,29 +39,15 @@ def distinct(X: Inputs) -> np.ndarray:
     be equal with a probability of 3e-8.
     """
     if isinstance(X, np.ndarray):
-        hashes = np.zeros(len(X), np.uint64)
-        for column in X.T:
-            hashes = _mixed(hashes ^ _bits(column))
+        rows = (row.tobytes() for row in X + 0.0)  # which makes 0.0 of -0.0
     else:
         X = X.copy()
         X.sum_duplicates()
         X.eliminate_zeros()
-        entries = _mixed(_mixed(X.indices.astype(np.uint64)) ^ _bits(X.data))
-        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(entries)])
-        hashes = np.diff(sums[X.indptr])  # modulo 2^64, as the sums are
+        parts = zip(X.indptr[:-1], X.indptr[1:], strict=True)
+        rows = (X.indices[a:b].tobytes() + X.data[a:b].tobytes() for a, b in parts)
+    hashes = np.fromiter(map(hash, rows), np.int64)
     return np.sort(np.unique(hashes, return_index=True)[1])
-
-
-def _bits(values: np.ndarray) -> np.ndarray:
-    """The bits of numbers (n,), those of 0.0 for -0.0."""
-    return (values.astype(np.float64) + 0.0).view(np.uint64)
-
-
-def _mixed(bits: np.ndarray) -> np.ndarray:
-    """A bijection of 64 bits, each of which depends on all (n,): the last part of SplitMix64."""
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
-    return bits ^ (bits >> np.uint64(31))
 
 
 def from_points(
@@ -174,9 +160,8 @@ def _csr(X: SparseRows) -> Any:
     from scipy.sparse import csr_array
 
     indices, values = np.asarray(X.indices), np.asarray(X.values)
-    stored = indices < X.num_columns
-    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(stored.sum(axis=1))])
-    return csr_array((values[stored], indices[stored], ends), X.shape)
+    stored = np.nonzero(indices < X.num_columns)
+    return csr_array((values[stored], (stored[0], indices[stored])), X.shape)
 
 
 @jax.jit

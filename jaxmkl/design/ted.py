@@ -20,7 +20,6 @@ Reference:
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -38,35 +37,30 @@ UNITS: dict[str, Callable[[Pool], jax.Array]] = {
 }
 
 
-class _Taken(NamedTuple):
-    """A column c (n,) of the current kernel K, K c (n,), |c|², and d."""
-
-    column: jax.Array
-    image: jax.Array
-    length: jax.Array
-    divisor: jax.Array
+# c (n,) and K c (n,) of a column c of the current kernel K, |c|², d, and what is kept of K
+Taken = tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]
 
 
 def _from_gram(
     K: jax.Array, off: jax.Array, i: jax.Array, t: jax.Array, penalty: jax.Array
-) -> tuple[_Taken, jax.Array]:
+) -> Taken:
     """Take a point by the Gram matrix (n, n) and the columns ``off`` (steps, n) taken from it."""
     column = K[i] - dot(off[:, i], off)
     image = dot(K, column) - dot(dot(off, column), off)
     divisor = jnp.maximum(column[i], 0) + penalty
     off = off.at[t].set(column / jnp.sqrt(divisor))
-    return _Taken(column, image, jnp.sum(column**2), divisor), off
+    return column, image, jnp.sum(column**2), divisor, off
 
 
 def _from_features(
     F: jax.Array, inner: jax.Array, M: jax.Array, i: jax.Array, penalty: jax.Array
-) -> tuple[_Taken, jax.Array]:
+) -> Taken:
     """Take a point by features (n, r), ``inner`` = F'F (r, r) and M (r, r)."""
     u = dot(M, F[i])
     v = dot(inner, u)
     column, image = dot(jnp.stack([u, dot(M, v)]), F.T)  # F is read once
     divisor = jnp.maximum(dot(F[i], u), 0) + penalty
-    return _Taken(column, image, dot(u, v), divisor), M - jnp.outer(u, u) / divisor
+    return column, image, dot(u, v), divisor, M - jnp.outer(u, u) / divisor
 
 
 @partial(jax.jit, static_argnames=("steps", "num_points"))
@@ -88,9 +82,9 @@ def _solve(pool: Pool, penalty: jax.Array, *, steps: int, num_points: int | None
     def take(state: tuple[jax.Array, ...], i: jax.Array, t: jax.Array) -> tuple[tuple, jax.Array]:
         diagonal, squares, memory = state
         if pool.features is None:
-            (c, image, length, d), memory = _from_gram(values, memory, i, t, penalty)
+            c, image, length, d, memory = _from_gram(values, memory, i, t, penalty)
         else:
-            (c, image, length, d), memory = _from_features(values, inner, memory, i, penalty)
+            c, image, length, d, memory = _from_features(values, inner, memory, i, penalty)
         diagonal = diagonal - c**2 / d
         squares = squares - (2 * c * image - c**2 * (length / d)) / d
         return (diagonal, squares, memory), jnp.sum(jnp.maximum(diagonal, 0))
