@@ -8,16 +8,7 @@ import numpy as np
 from jaxmkl._checks import refuse_unless
 from jaxmkl._types import AnyArray, Data
 from jaxmkl.distributions import special_of, within_any
-from jaxmkl.metrics._arrays import (
-    between_0_and_1,
-    each_known,
-    matched,
-    mean_of,
-    numeric,
-    paired,
-    sums_by_bin,
-    unknown_where,
-)
+from jaxmkl.metrics import _arrays as arrays
 
 
 def coverage(lower: Data, upper: Data, y: Data) -> AnyArray:
@@ -34,11 +25,11 @@ def coverage(lower: Data, upper: Data, y: Data) -> AnyArray:
     >>> float(coverage([0.0, 1.0], [1.0, 2.0], [0.5, 2.5]))
     0.5
     """
-    xp, low, high, label = numeric(lower, upper, y)
-    _, low, label = matched("coverage", xp, low, label, ("lower", "y"))
-    _, _, high = matched("coverage", xp, low, high, ("lower", "upper"))
+    xp, low, high, label = arrays.numeric(lower, upper, y)
+    _, low, label = arrays.matched("coverage", xp, low, label, ("lower", "y"))
+    _, _, high = arrays.matched("coverage", xp, low, high, ("lower", "upper"))
     known = ~(xp.isnan(low) | xp.isnan(high) | xp.isnan(label))
-    return mean_of(xp, xp.where(known, (low <= label) & (label <= high), xp.nan))
+    return arrays.mean_of(xp, xp.where(known, (low <= label) & (label <= high), xp.nan))
 
 
 def width(lower: Data, upper: Data) -> AnyArray:
@@ -53,8 +44,8 @@ def width(lower: Data, upper: Data) -> AnyArray:
     >>> float(width([0.0, 1.0, np.nan], [1.0, 4.0, 2.0]))
     2.0
     """
-    xp, low, high = paired("width", lower, upper, ("lower", "upper"))
-    return mean_of(xp, high - low)
+    xp, low, high = arrays.paired("width", lower, upper, ("lower", "upper"))
+    return arrays.mean_of(xp, high - low)
 
 
 def crps_normal(mean: Data, deviation: Data, y: Data) -> AnyArray:
@@ -80,7 +71,7 @@ def crps_normal(mean: Data, deviation: Data, y: Data) -> AnyArray:
     >>> crps_normal([0.0, 1.0], 1.0, [0.0, 3.0]).round(4)
     array([0.2337, 1.4528])
     """
-    xp, mean, deviation, y = numeric(mean, deviation, y)
+    xp, mean, deviation, y = arrays.numeric(mean, deviation, y)
     _, z, sigma, distance = _standardised("crps_normal", xp, mean, deviation, y, "deviation")
     with np.errstate(over="ignore", invalid="ignore"):
         inside = z * special_of(xp).erf(z / math.sqrt(2.0))
@@ -113,10 +104,10 @@ def crps_student(mean: Data, scale: Data, degrees: Data, y: Data) -> AnyArray:
     array([0.2637, 1.385 ])
     """
     caller = "crps_student"
-    xp, mean, scale, degrees, y = numeric(mean, scale, degrees, y)
+    xp, mean, scale, degrees, y = arrays.numeric(mean, scale, degrees, y)
     _, z, s, distance = _standardised(caller, xp, mean, scale, y, "scale")
     nu = _like(caller, xp, degrees, z, "degrees")
-    each_known(xp.isnan(nu) | (nu > 1), nu, f"{caller}: degrees must be above 1")
+    arrays.each_known(xp.isnan(nu) | (nu > 1), nu, f"{caller}: degrees must be above 1")
     special, nu = special_of(xp), xp.minimum(nu, 1e12)
     with np.errstate(over="ignore", invalid="ignore"):
         # kept above 0, where the square roots of u below have no derivative
@@ -149,17 +140,17 @@ def crps_quantiles(quantiles: Data, levels: Data, y: Data) -> AnyArray:
     array([0.5])
     """
     caller = "crps_quantiles"
-    xp, each, level, label = numeric(quantiles, levels, y)
+    xp, each, level, label = arrays.numeric(quantiles, levels, y)
     shape, num_levels = each.shape, len(level) if level.ndim == 1 else 0
     good = len(shape) > 1 and shape[-1] == num_levels > 0
     text = f"{caller}: quantiles must have the shape (..., T, Q), and levels (Q,) with Q >= 1"
     refuse_unless(good, f"{text}; got {shape} and {level.shape}")
     within = (level > 0) & (level < 1)
-    each_known(within, level, f"{caller}: levels must be above 0 and below 1")
+    arrays.each_known(within, level, f"{caller}: levels must be above 0 and below 1")
     text = f"{caller}: y must have the shape (..., T) or (T,); got {label.shape} for {shape}"
     refuse_unless(label.shape in (shape[:-1], shape[-2:-1]), text)
     label, level = (xp.broadcast_to(a, shape) for a in (label[..., None], level))
-    each = unknown_where(xp, label, each)
+    each = arrays.unknown_where(xp, label, each)
     with np.errstate(invalid="ignore"):
         errors = label - each
         return 2.0 * xp.mean(errors * (level - xp.where(errors < 0, 1.0, 0.0)), axis=-1)
@@ -185,10 +176,10 @@ def pit_histogram(pit: Data, bins: int = 10) -> AnyArray:
     >>> pit_histogram([0.1, 0.3, 0.35, 1.0, np.nan], bins=4)
     array([0.25, 0.5 , 0.  , 0.25])
     """
-    xp, each = numeric(pit)
+    xp, each = arrays.numeric(pit)
     refuse_unless(each.ndim, "pit_histogram: pit must have the shape (..., T); got a number")
-    between_0_and_1("pit_histogram", "pit", xp, each)
-    (count,) = sums_by_bin("pit_histogram", xp, each, bins, xp.ones_like(each))
+    arrays.between_0_and_1("pit_histogram", "pit", xp, each)
+    (count,) = arrays.sums_by_bin("pit_histogram", xp, each, bins, xp.ones_like(each))
     total = count.sum(axis=-1, keepdims=True)
     return xp.where(total > 0, count / xp.maximum(total, 1.0), xp.nan)
 
@@ -197,10 +188,10 @@ def _standardised(
     caller: str, xp: ModuleType, mean: AnyArray, scale: AnyArray, y: AnyArray, name: str
 ) -> tuple:
     """The library, labels in units of the scale, the scale and the distances |y - mean|."""
-    _, centre, label = matched(caller, xp, mean, y, ("mean", "y"))
-    scales = unknown_where(xp, label, _like(caller, xp, scale, centre, name))
+    _, centre, label = arrays.matched(caller, xp, mean, y, ("mean", "y"))
+    scales = arrays.unknown_where(xp, label, _like(caller, xp, scale, centre, name))
     good = xp.isnan(scales) | (scales >= 0)
-    each_known(good, scales, f"{caller}: {name} must not be negative")
+    arrays.each_known(good, scales, f"{caller}: {name} must not be negative")
     with np.errstate(over="ignore", invalid="ignore"):
         z = (label - centre) / xp.where(scales == 0, 1.0, scales)
         return xp, z, scales, xp.abs(label - centre)

@@ -5,15 +5,7 @@ import numpy as np
 
 from jaxmkl._checks import refuse_unless
 from jaxmkl._types import AnyArray, Data
-from jaxmkl.metrics._arrays import (
-    classes,
-    each_known,
-    mean_so_far,
-    numeric,
-    one_hot,
-    paired,
-    signs_of,
-)
+from jaxmkl.metrics import _arrays as arrays
 
 
 def running_mean(values: Data) -> AnyArray:
@@ -30,9 +22,9 @@ def running_mean(values: Data) -> AnyArray:
     >>> running_mean([1.0, 3.0, np.nan, 2.0])
     array([1., 2., 2., 2.])
     """
-    xp, each = numeric(values)
+    xp, each = arrays.numeric(values)
     refuse_unless(each.ndim, "running_mean: values must have the shape (..., T); got a number")
-    return mean_so_far(xp, each)
+    return arrays.mean_so_far(xp, each)
 
 
 def running_mse(prediction: Data, y: Data) -> AnyArray:
@@ -48,8 +40,8 @@ def running_mse(prediction: Data, y: Data) -> AnyArray:
     >>> running_mse([1.0, 2.0, 4.0], [1.0, 1.0, 2.0])
     array([0.        , 0.5       , 1.66666667])
     """
-    xp, predicted, label = paired("running_mse", prediction, y)
-    return mean_so_far(xp, xp.square(predicted - label))
+    xp, predicted, label = arrays.paired("running_mse", prediction, y)
+    return arrays.mean_so_far(xp, xp.square(predicted - label))
 
 
 def running_mistake_rate(prediction: Data, y: Data, num_classes: int | None = None) -> AnyArray:
@@ -73,48 +65,39 @@ def running_mistake_rate(prediction: Data, y: Data, num_classes: int | None = No
     array([0. , 0.5])
     """
     if num_classes is None:
-        xp, f, sign = paired("running_mistake_rate", prediction, signs_of(y))
+        xp, f, sign = arrays.paired("running_mistake_rate", prediction, arrays.signs_of(y))
         margin = sign * f
-        return mean_so_far(xp, xp.where(xp.isnan(margin), margin, margin <= 0))
-    xp, predicted, true = classes("running_mistake_rate", prediction, y, num_classes)
-    return mean_so_far(xp, xp.where(xp.isnan(predicted + true), xp.nan, predicted != true))
+        return arrays.mean_so_far(xp, xp.where(xp.isnan(margin), margin, margin <= 0))
+    xp, predicted, true = arrays.classes("running_mistake_rate", prediction, y, num_classes)
+    return arrays.mean_so_far(xp, xp.where(xp.isnan(predicted + true), xp.nan, predicted != true))
 
 
 def confusion(prediction: Data, y: Data, num_classes: int | None = None) -> AnyArray:
     """Number of examples of class i predicted as class j (..., K, K); of two, -1 is the first.
 
-    Args:
-      prediction, y, num_classes: as for :func:`running_mistake_rate`; rounds with NaN are left
-        out.
-
-    Raises:
-      ValueError: for shapes that do not fit, or other labels.
+    Arguments and errors are as for :func:`running_mistake_rate`; rounds with NaN are left out.
 
     >>> confusion([0.3, -0.2, 0.1, 2.0], [1, 1, -1, 1])
     array([[0., 1.],
            [1., 2.]])
     """
-    xp, predicted, true = classes("confusion", prediction, y, num_classes)
+    xp, predicted, true = arrays.classes("confusion", prediction, y, num_classes)
     known = ~xp.isnan(predicted + true)
     K = 2 if num_classes is None else num_classes
-    of, taken_for = (one_hot(xp, xp.where(known, a, xp.nan), K) for a in (true, predicted))
+    of, taken_for = (arrays.one_hot(xp, xp.where(known, a, xp.nan), K) for a in (true, predicted))
     return xp.einsum("...ti,...tj->...ij", of, taken_for)
 
 
 def recall(prediction: Data, y: Data, num_classes: int | None = None) -> AnyArray:
     """Share of right predictions among the examples of each class (..., K); NaN without examples.
 
-    Args:
-      prediction, y, num_classes: as for :func:`confusion`.
-
-    Raises:
-      ValueError: for shapes that do not fit, or other labels.
+    Arguments and errors are as for :func:`confusion`.
 
     >>> recall([0.3, -0.2, -0.1, 2.0], [1, 1, -1, 1])
     array([1.        , 0.66666667])
     """
     counts = confusion(prediction, y, num_classes)
-    xp, total = numeric(counts.sum(axis=-1))
+    xp, total = arrays.numeric(counts.sum(axis=-1))
     right = xp.diagonal(counts, axis1=-2, axis2=-1)
     return xp.where(total > 0, right / xp.maximum(total, 1.0), xp.nan)
 
@@ -124,11 +107,7 @@ def kappa(prediction: Data, y: Data, num_classes: int | None = None) -> AnyArray
 
     It is 0 if all examples and all predictions are of one class, and NaN without examples.
 
-    Args:
-      prediction, y, num_classes: as for :func:`confusion`.
-
-    Raises:
-      ValueError: for shapes that do not fit, or other labels.
+    Arguments and errors are as for :func:`confusion`.
 
     References:
       Cohen (1960), A coefficient of agreement for nominal scales.
@@ -141,7 +120,7 @@ def kappa(prediction: Data, y: Data, num_classes: int | None = None) -> AnyArray
 
 def kappa_of(counts: AnyArray) -> AnyArray:
     """Cohen's :func:`kappa` (...), given the counts of :func:`confusion` (..., K, K)."""
-    xp, counts = numeric(counts)
+    xp, counts = arrays.numeric(counts)
     total = counts.sum(axis=(-2, -1))
     shares = counts / xp.maximum(total, 1.0)[..., None, None]
     agreed = xp.diagonal(shares, axis1=-2, axis2=-1).sum(axis=-1)
@@ -175,7 +154,7 @@ def running_label_rate(queried: Data) -> AnyArray:
     >>> running_label_rate([True, False, True, True])
     array([1.  , 0.5 , 0.66666667, 0.75 ])
     """
-    return mean_so_far(*_indicators("running_label_rate", queried))
+    return arrays.mean_so_far(*_indicators("running_label_rate", queried))
 
 
 def regret(losses: Data, hindsight: Data) -> AnyArray:
@@ -193,17 +172,17 @@ def regret(losses: Data, hindsight: Data) -> AnyArray:
     >>> float(regret([1.0, 0.5, 0.25], [1.5, 1.25]))
     0.5
     """
-    xp, each, totals = numeric(losses, hindsight)
+    xp, each, totals = arrays.numeric(losses, hindsight)
     text = "regret: hindsight must be finite totals (..., P) of P >= 1 kernels"
     good = totals.shape[-1:] not in [(), (0,)]
     refuse_unless(good, f"{text}; got the shape {totals.shape}")
-    each_known(xp.isfinite(totals), totals, text)
+    arrays.each_known(xp.isfinite(totals), totals, text)
     refuse_unless(each.ndim, "regret: losses must have the shape (..., T); got a single number")
     return xp.nansum(each, axis=-1) - totals.min(axis=-1)
 
 
 def _indicators(caller: str, queried: Data) -> tuple:
-    xp, values = numeric(queried)
+    xp, values = arrays.numeric(queried)
     text = f"{caller}: queried must have the shape (..., T); got a single value"
     refuse_unless(values.ndim, text)
     known = np.zeros(0) if isinstance(values, jax.core.Tracer) else np.asarray(values)

@@ -5,18 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxmkl._types import AnyArray, Data
-from jaxmkl.metrics._arrays import (
-    between_0_and_1,
-    classes,
-    mean_of,
-    mean_so_far,
-    numeric,
-    one_hot,
-    paired,
-    signs_of,
-    sums_by_bin,
-    unknown_where,
-)
+from jaxmkl.metrics import _arrays as arrays
 
 
 def log_loss(log_odds: Data, y: Data, num_classes: int | None = None) -> AnyArray:
@@ -35,22 +24,18 @@ def log_loss(log_odds: Data, y: Data, num_classes: int | None = None) -> AnyArra
     >>> round(float(log_loss([[0.0, 0.0], [0.0, 0.0]], [0, 1], num_classes=2)), 4)
     0.6931
     """
-    return mean_of(*_log_losses("log_loss", log_odds, y, num_classes))
+    return arrays.mean_of(*_log_losses("log_loss", log_odds, y, num_classes))
 
 
 def running_log_loss(log_odds: Data, y: Data, num_classes: int | None = None) -> AnyArray:
     """The :func:`log_loss` of the examples so far (..., T).
 
-    Args:
-      log_odds, y, num_classes: as for :func:`log_loss`.
-
-    Raises:
-      ValueError: for shapes that do not fit, or other labels.
+    Arguments and errors are as for :func:`log_loss`.
 
     >>> running_log_loss([0.0, 50.0], [1, 1]).round(4)
     array([0.6931, 0.3466])
     """
-    return mean_so_far(*_log_losses("running_log_loss", log_odds, y, num_classes))
+    return arrays.mean_so_far(*_log_losses("running_log_loss", log_odds, y, num_classes))
 
 
 def brier(probabilities: Data, y: Data, num_classes: int | None = None) -> AnyArray:
@@ -79,22 +64,18 @@ def brier(probabilities: Data, y: Data, num_classes: int | None = None) -> AnyAr
     >>> float(brier([[0.5, 0.5], [1.0, 0.0]], [1, 0], num_classes=2))
     0.25
     """
-    return mean_of(*_brier_scores("brier", probabilities, y, num_classes))
+    return arrays.mean_of(*_brier_scores("brier", probabilities, y, num_classes))
 
 
 def running_brier(probabilities: Data, y: Data, num_classes: int | None = None) -> AnyArray:
     """The :func:`brier` score of the examples so far (..., T).
 
-    Args:
-      probabilities, y, num_classes: as for :func:`brier`.
-
-    Raises:
-      ValueError: for shapes that do not fit, other labels, or values outside [0, 1].
+    Arguments and errors are as for :func:`brier`.
 
     >>> running_brier([0.5, 0.0], [1, -1])
     array([0.25 , 0.125])
     """
-    return mean_so_far(*_brier_scores("running_brier", probabilities, y, num_classes))
+    return arrays.mean_so_far(*_brier_scores("running_brier", probabilities, y, num_classes))
 
 
 class Reliability(NamedTuple):
@@ -139,11 +120,7 @@ def expected_calibration_error(
 ) -> AnyArray:
     """Mean distance (...) of confidence and accuracy, Σ_b count_b |confidence_b - accuracy_b| / T.
 
-    Args:
-      probabilities, y, num_classes, bins: as for :func:`reliability`, whose bins these are.
-
-    Raises:
-      ValueError: as :func:`reliability`.
+    Arguments, errors and bins are as for :func:`reliability`.
 
     References:
       Guo, Pleiss, Sun and Weinberger (2017), On calibration of modern neural networks.
@@ -157,7 +134,7 @@ def expected_calibration_error(
 
 def calibration_error_of(counts: Data, confidence: Data, accuracy: Data) -> AnyArray:
     """The error (...), given for each bin (..., B) the examples, and sums in place of means."""
-    xp, count, sure, right = numeric(counts, confidence, accuracy)
+    xp, count, sure, right = arrays.numeric(counts, confidence, accuracy)
     total = count.sum(axis=-1)
     error = xp.abs(sure - right).sum(axis=-1) / xp.maximum(total, 1.0)
     return xp.where(total > 0, error, xp.nan)[()]  # a number, not an array without axes
@@ -166,16 +143,16 @@ def calibration_error_of(counts: Data, confidence: Data, accuracy: Data) -> AnyA
 def _log_losses(caller: str, log_odds: Data, y: Data, num_classes: int | None) -> tuple:
     """The library, and -log p of the class of each example (..., T), NaN kept."""
     if num_classes is None:
-        xp, f, sign = paired(caller, log_odds, signs_of(y), ("log_odds", "y"))
+        xp, f, sign = arrays.paired(caller, log_odds, arrays.signs_of(y), ("log_odds", "y"))
         with np.errstate(invalid="ignore"):  # NumPy warns of NaN here
             return xp, xp.logaddexp(0.0, -sign * f)
-    xp, _, true = classes(caller, log_odds, y, num_classes, "log_odds")
-    f = numeric(log_odds)[1]
+    xp, _, true = arrays.classes(caller, log_odds, y, num_classes, "log_odds")
+    f = arrays.numeric(log_odds)[1]
     # a class of infinite log-odds is certain, and the loss of any other class is infinite
     is_certain = f == xp.inf
     certain = xp.where(is_certain, 0.0, -xp.inf)
     f = xp.where(is_certain.any(axis=-1, keepdims=True), certain, f)
-    own = xp.where(one_hot(xp, true, num_classes) > 0, f, 0.0).sum(axis=-1)
+    own = xp.where(arrays.one_hot(xp, true, num_classes) > 0, f, 0.0).sum(axis=-1)
     highest = f.max(axis=-1)
     total = highest + xp.log(xp.exp(f - highest[..., None]).sum(axis=-1))
     return xp, xp.where(xp.isnan(true), xp.nan, total - own)
@@ -184,10 +161,10 @@ def _log_losses(caller: str, log_odds: Data, y: Data, num_classes: int | None) -
 def _probabilities(caller: str, probabilities: Data, y: Data, num_classes: int | None) -> tuple:
     """The library, the probabilities, and the predicted and the true classes (..., T)."""
     name = "probabilities"
-    own, p = numeric(probabilities)
-    between_0_and_1(caller, name, own, p)
+    own, p = arrays.numeric(probabilities)
+    arrays.between_0_and_1(caller, name, own, p)
     margin_or_rows = p if num_classes is not None else p - 0.5
-    xp, predicted, true = classes(caller, margin_or_rows, y, num_classes, name)
+    xp, predicted, true = arrays.classes(caller, margin_or_rows, y, num_classes, name)
     return xp, xp.asarray(p), predicted, true
 
 
@@ -195,8 +172,8 @@ def _brier_scores(caller: str, probabilities: Data, y: Data, num_classes: int | 
     """The library, and the squared errors of each example's probabilities (..., T), NaN kept."""
     xp, p, _, true = _probabilities(caller, probabilities, y, num_classes)
     if num_classes is None:
-        return xp, xp.square(unknown_where(xp, true, p) - true)
-    errors = xp.square(p - one_hot(xp, true, num_classes)).sum(axis=-1)
+        return xp, xp.square(arrays.unknown_where(xp, true, p) - true)
+    errors = xp.square(p - arrays.one_hot(xp, true, num_classes)).sum(axis=-1)
     return xp, xp.where(xp.isnan(true), xp.nan, errors)
 
 
@@ -209,4 +186,4 @@ def _binned(
     confidence = xp.where(xp.isnan(predicted + true), xp.nan, confidence)
     right = xp.where(predicted == true, xp.ones_like(confidence), 0.0)
     values = xp.ones_like(right), confidence, right
-    return xp, *sums_by_bin(caller, xp, confidence, bins, *values)
+    return xp, *arrays.sums_by_bin(caller, xp, confidence, bins, *values)
