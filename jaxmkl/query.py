@@ -380,9 +380,7 @@ class Rate(_Waiting):
         classification    score = ((v + ε) / (f² + ε))⁴
         regression        score = √v / mean √v
 
-    With a tenth of the labels, ``expert_mkl(banks="fixed")`` then errs less than with random ones
-    on six of seven regression streams, and the same on one. The number asked for is within
-    3 + due/40 of
+    The number asked for is within 3 + due/40 of
 
         due = rate · t                                  regression
         due = rate · (t + 400 (1 - t/1000)_+)           classification

@@ -85,9 +85,7 @@ class AdaptiveKernelSelection(Select[AdaptiveState, tuple[jax.Array, jax.Array]]
     all models are active.
 
     So K is the mean number of models in a bin, and not the size of a subset, whose mean is
-    1 + (P - 1) K/P. If one weight stands out, K = 1: then γ = 1, and each model lies in one of P
-    bins. The subset is a model i drawn by p and the models in its bin, each with probability 1/P;
-    i stays alone with probability (1 - 1/P)^(P - 1). Of 17 models, 1.94 are active on average, and
+    1 + (P - 1) K/P. If one weight stands out, K = 1: of 17 models, 1.94 are active on average, and
     one alone in 38 % of the rounds. If K = P, there is one bin, and all models are active.
 
     Args:

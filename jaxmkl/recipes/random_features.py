@@ -16,9 +16,8 @@ The four published algorithms combine two choices: which models are active, and 
 We deviate where measurements suggest it: features have norm |z|² = F ("sum") and the rate of
 Hedge is 1, as (10) and 1/sqrt(T) give errors several times the printed ones; the step size is
 0.3/|z|², which is stable on streams of any length, instead of 1/sqrt(T); models are judged by
-their loss without the penalty of (18). All of these are parameters, and
-:func:`jaxmkl.recipes.published` has the paper's values. The penalty is λ/2 |θ|² as everywhere
-here; the paper's λ |θ|² with λ = 0.01 is 0.02.
+their loss without the penalty of (18), which is λ/2 |θ|² as everywhere here and λ |θ|² there.
+:func:`jaxmkl.recipes.published` has the paper's values.
 
 References:
   Hong and Chae, Active learning with multiple kernels, Algorithms 1 and 2.
@@ -295,8 +294,6 @@ def expert_mkl(
     - "linear" has least squares (λ of .01, .1 and 1) on the inputs themselves
       (:class:`jaxmkl.features.LinearFeatures`), for hundreds of inputs such as words of a text.
 
-    The default has four of them: "fixed", "full", "likelihood_diagonal" and "trees".
-
     A mixture of second order and stacks on it (:class:`jaxmkl.aggregate.Stack`) combine all models
     into one prediction; the stacks have the last three labels and errors as inputs besides, so
     that what follows from them alone is predicted, too. As a classifier it fits the labels ±1 by
@@ -320,9 +317,9 @@ def expert_mkl(
       num_features: F, for each kernel of every bank; by default 120 with banks that learn a
         metric, and 72 without.
       select, query, orthogonal, num_outputs, num_classes: as for :func:`raker`.
-      banks: the name of a bank, or several; by default the four above, or "fixed" alone if
-        ``kernels`` are given. "fixed" takes a quarter of the time over 10,000 examples, half of
-        it over 60,000, and compiles in a third (see :mod:`jaxmkl.guide.learned`).
+      banks: the name of a bank, or several; by default "fixed", "full", "likelihood_diagonal" and
+        "trees", or "fixed" alone if ``kernels`` are given. "fixed" takes a quarter of the time
+        over 10,000 examples, half of it over 60,000 (:mod:`jaxmkl.guide.learned`).
 
     Raises:
       ValueError: if a bank is unknown, if ``kernels`` are given without the fixed bank, or if both
