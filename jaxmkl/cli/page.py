@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from jaxmkl.cli.results import Curves, Results
-from jaxmkl.evaluate import figure, markup
+from jaxmkl.evaluate import markup
 from jaxmkl.evaluate.drawings import Panel, as_svg, dots, drawing
 from jaxmkl.evaluate.markup import element
 
@@ -17,22 +17,39 @@ SMALL = 4.2  # inches of one that stands beside another where there is room
 LOG_FROM = 8.0  # ratio of the 95 % and 5 % quantiles beyond which an axis is logarithmic
 CLIP_FROM = 2.5  # ratio of the largest value and the 98 % quantile beyond which it is cut off
 PARTS = 10  # parts of the rows, each with a coverage of its own
-PERCENT = "{:.1f}%".format
 
 
 def coarser(curves: Curves) -> Curves:
-    """Join windows of curves until there are at most ``WINDOWS``.
-
-    A value is the mean of those it joins, weighted by the number of rows of their windows; missing
-    ones are left out.
-    """
+    """Join windows of curves until there are at most ``WINDOWS``; values are :func:`by_part`."""
     number = len(curves.rows)
     size = -(-number // WINDOWS)
-    starts = np.arange(0, number, size)
-    ends = np.minimum(starts + size, number) - 1
+    starts = range(0, number, size)
+    rows = tuple(curves.rows[min(at + size, number) - 1] for at in starts)
     lines = ({name: tuple(by_part(curves, starts, values).tolist()) for name, values in of.items()}
              for of in (curves.error, curves.labels))  # fmt: skip
-    return Curves(curves.window * size, tuple(np.array(curves.rows)[ends].tolist()), *lines)
+    return Curves(curves.window * size, rows, *lines)
+
+
+def by_part(curves: Curves, starts: Sequence[int], values: Sequence[float]) -> np.ndarray:
+    """Means over parts of the windows (W,) that begin at ``starts`` (N,).
+
+    A window counts by its number of rows; missing values are left out.
+    """
+    counts, each = np.diff(curves.rows, prepend=0), np.array(values)
+    rows = np.where(np.isnan(each), 0, counts)
+    all_rows = np.add.reduceat(rows, starts)
+    shares = rows / np.repeat(np.maximum(all_rows, 1), np.diff([*starts, len(rows)]))
+    found = np.add.reduceat(np.where(rows > 0, each, 0.0) * shares, starts)
+    return np.where(all_rows > 0, found, np.nan)
+
+
+def parts_of(number: int, parts: int = PARTS) -> list[int]:
+    """Divide so many windows as evenly as possible, and return the first window of each part.
+
+    >>> parts_of(12, 5), parts_of(3, 5)
+    ([0, 2, 4, 7, 9], [0, 1, 2])
+    """
+    return np.unique(np.arange(parts) * number // parts).tolist()
 
 
 def axis_of(values: np.ndarray, most: float) -> tuple[bool, float]:
@@ -61,22 +78,29 @@ def steps(
     return {name: (ends, np.repeat(values, 2, axis=-1)) for name, values in lines.items()}
 
 
-def drawing_of(
-    panel: Panel, what: str, rows: Sequence[int], lines: Mapping[str, np.ndarray], unit: str
-) -> tuple[Element, Element]:
-    """A drawing with a caption, and its values by window (W,) as a table."""
-
-    def text(value: float) -> str:
-        return f"{value:.1f}{unit}" if unit and np.isfinite(value) else figure(value)
-
-    texts = {name: map(text, values) for name, values in lines.items()}
-    return framed(panel, what), table_of("rows", spans(rows), texts)
+def spans(rows: Sequence[int]) -> list[str]:
+    """The first and the last row of each window, as text."""
+    return [f"{begin + 1:,} to {end:,}" for begin, end in zip((0, *rows), rows, strict=False)]
 
 
 def framed(panel: Panel, what: str, *below: Element, width: float = WIDTH) -> Element:
     """A drawing with a caption."""
     caption = element("figcaption", what + ", logarithmic" * panel.log_y)
     return element("figure", caption, as_svg(drawing([panel], width), what), *below)
+
+
+def ranked(
+    name: str,
+    x: str,
+    shown: Iterable[tuple[str, float]],
+    what: str,
+    table: Element,
+    text: Callable[[float], str] = "{:.3f}".format,
+) -> Element:
+    """Numbers of a learner by their names, drawn one below the other, and as a table."""
+    measured = {f"{label}: {text(value)}": (value, 0.0) for label, value in shown}
+    drawn = as_svg(dots(x, measured, width=WIDTH), what)
+    return element("figure", element("h3", name), drawn, table)
 
 
 def table_of(
@@ -87,11 +111,6 @@ def table_of(
 ) -> Element:
     """The values of a drawing as a table that opens when its title is clicked."""
     return markup.folded(title, markup.columns(first, titles, texts))
-
-
-def spans(rows: Sequence[int]) -> list[str]:
-    """The first and the last row of each window, as text."""
-    return [f"{begin + 1:,} to {end:,}" for begin, end in zip((0, *rows), rows, strict=False)]
 
 
 def section(
@@ -107,44 +126,6 @@ def section(
     if small:
         made.set("class", "small")
     return [made]
-
-
-def parts_of(number: int, parts: int = PARTS) -> list[int]:
-    """Divide so many windows as evenly as possible, and return the first window of each part.
-
-    >>> parts_of(12, 5), parts_of(3, 5)
-    ([0, 2, 4, 7, 9], [0, 1, 2])
-    """
-    return np.unique(np.arange(parts) * number // parts).tolist()
-
-
-def by_part(
-    curves: Curves, starts: Sequence[int] | np.ndarray, values: Sequence[float]
-) -> np.ndarray:
-    """Means over parts of the windows (W,) that begin at ``starts`` (N,).
-
-    A window counts by its number of rows; missing values are left out.
-    """
-    counts, each = np.diff(curves.rows, prepend=0), np.array(values)
-    rows = np.where(np.isnan(each), 0, counts)
-    all_rows = np.add.reduceat(rows, starts)
-    shares = rows / np.repeat(np.maximum(all_rows, 1), np.diff([*starts, len(rows)]))
-    found = np.add.reduceat(np.where(rows > 0, each, 0.0) * shares, starts)
-    return np.where(all_rows > 0, found, np.nan)
-
-
-def ranked(
-    name: str,
-    x: str,
-    shown: Iterable[tuple[str, float]],
-    what: str,
-    table: Element,
-    text: Callable[[float], str] = "{:.3f}".format,
-) -> Element:
-    """Numbers of a learner by their names, drawn one below the other, and as a table."""
-    measured = {f"{label}: {text(value)}": (value, 0.0) for label, value in shown}
-    drawn = as_svg(dots(x, measured, width=WIDTH), what)
-    return element("figure", element("h3", name), drawn, table)
 
 
 def first_seed(results: Results) -> str:

@@ -1,14 +1,14 @@
 """The page that ``--report`` writes: a run in one file that needs no network."""
 
 import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from jaxmkl.cli import page_models, page_predictions
-from jaxmkl.cli.page import axis_of, coarser, drawing_of, first_seed, steps
-from jaxmkl.cli.page_models import CLASSES
+from jaxmkl.cli.page import axis_of, coarser, first_seed, framed, spans, steps, table_of
+from jaxmkl.cli.page_learners import CLASSES, SECTIONS
 from jaxmkl.cli.results import Results
 from jaxmkl.cli.show import COSTS, METRICS, costs, unjudged
 from jaxmkl.evaluate import LOW_IS_BETTER, figure, markup, plain, settings, size
@@ -30,15 +30,7 @@ def page(results: Results) -> str:
         _table(results),
         _errors(results),
         _labels(results),
-        *page_predictions.residuals(results),
-        *(page_predictions.certainty if results.classes else page_predictions.densities)(results),
-        *page_models.kernels(results),
-        *page_models.carriers(results),
-        *page_models.confusions(results),
-        *page_models.growth(results),
-        *page_models.importances(results),
-        *page_models.words(results),
-        *page_models.effects(results),
+        *(part for section in SECTIONS for part in section(results)),
         markup.section("What each column became", markup.items(results.columns)),
         _settings(results),
     ]
@@ -85,18 +77,17 @@ def _verdict(results: Results) -> str:
     if not learners or not baselines:
         return "No row with a target was judged."
     best, other = min(learners, key=errors.__getitem__), min(baselines, key=errors.__getitem__)
-    error, other_error = (_quantity(errors[name], results.error) for name in (best, other))
+    error, other_error = (
+        f"{100 * errors[name]:.1f} % mistakes"
+        if results.classes
+        else f"a mean squared error of {figure(errors[name])}"
+        for name in (best, other)
+    )
     if errors[best] >= errors[other]:
         text = f"No learner errs less than the baseline {other!r} ({other_error})"
         return f"{text}; of the learners {best} errs least: {error}."
     share = f"{100 * (1 - errors[best] / errors[other]):.0f} % less than {other!r}"
     return f"{best} errs least: {error}, {share}, the best baseline."
-
-
-def _quantity(error: float, metric: str) -> str:
-    if metric == "mse":
-        return f"a mean squared error of {figure(error)}"
-    return f"{100 * error:.1f} % mistakes"
 
 
 def _table(results: Results) -> Element:
@@ -111,8 +102,9 @@ def _table(results: Results) -> Element:
             cells.append(markup.cell(row, "best" if is_best else ""))
         cells += [element("td", text) for text in costs(results, name)]
         body.append(element("tr", *cells, class_="learner" if is_learner else "baseline"))
-    also = f" Means and standard deviations over {results.seeds} seeds."
     say = "Every row was predicted before its label was seen. Lines in grey are baselines."
+    if results.seeds > 1:
+        say += f" Means and standard deviations over {results.seeds} seeds."
     titles = [METRICS[name][0] for name in metrics]
     meanings = [(METRICS[name][0].replace("\n", " "), METRICS[name][1]) for name in metrics]
     meanings.append(("µs a row", "microseconds per row of one run, without compilation"))
@@ -120,7 +112,7 @@ def _table(results: Results) -> Element:
     notes = [element("h3", "To be noted"), markup.items(results.notes)] if results.notes else []
     return markup.section(
         "Results",
-        element("p", say + (also if results.seeds > 1 else ""), class_="faint"),
+        element("p", say, class_="faint"),
         markup.table(["", *titles, *COSTS], body),
         markup.folded("What the columns mean", markup.pairs(meanings)),
         *notes,
@@ -151,11 +143,12 @@ def _errors(results: Results) -> Element:
     if above and not is_log:
         count = sum(map(len, lines.values()))
         text += f" Of {count:,} values {above} lie above the drawing."
-    title, said = "Errors over the rows", element("p", text, class_="faint")
-    baselines = lines.keys() - results.learners.keys()
-    panel = Panel("", "rows", "", steps(of.rows, lines), log_y=is_log, grey=baselines,
+    panel = Panel("", "rows", "", steps(of.rows, lines), log_y=is_log,
+                  grey=lines.keys() - results.learners.keys(),
                   limits=None if is_log else (0, high))  # fmt: skip
-    return markup.section(title, said, *drawing_of(panel, what, of.rows, lines, unit))
+    said = element("p", text, class_="faint")
+    drawn = _by_window(panel, what, of.rows, lines, unit)
+    return markup.section("Errors over the rows", said, *drawn)
 
 
 def _labels(results: Results) -> Element:
@@ -168,7 +161,19 @@ def _labels(results: Results) -> Element:
         return markup.section(title, said)
     what = f"labels asked for, in % of the rows of a window{first_seed(results)}"
     panel = Panel("", "rows", "", steps(of.rows, lines), limits=(0, 100))
-    return markup.section(title, said, *drawing_of(panel, what, of.rows, lines, "%"))
+    return markup.section(title, said, *_by_window(panel, what, of.rows, lines, "%"))
+
+
+def _by_window(
+    panel: Panel, what: str, rows: Sequence[int], lines: Mapping[str, np.ndarray], unit: str
+) -> tuple[Element, Element]:
+    """A drawing with a caption, and its values by window (W,) as a table."""
+
+    def text(value: float) -> str:
+        return f"{value:.1f}{unit}" if unit and np.isfinite(value) else figure(value)
+
+    texts = {name: map(text, values) for name, values in lines.items()}
+    return framed(panel, what), table_of("rows", spans(rows), texts)
 
 
 def _settings(results: Results) -> Element:

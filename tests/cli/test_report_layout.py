@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 
-from jaxmkl.cli.page_models import _ends
+from jaxmkl.cli.page_learners import _ends
 from jaxmkl.cli.report import page
 from jaxmkl.cli.results import Learned
 from jaxmkl.evaluate import Effect
