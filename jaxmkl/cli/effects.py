@@ -1,13 +1,14 @@
 """How a learner's predictions depend on the columns of a table, after a run."""
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from scipy.special import log_softmax, softmax
 
 from jaxmkl import Learner, abilities
 from jaxmkl._types import PyTree
-from jaxmkl.cli.prequential import LATEST, Evaluation
+from jaxmkl.cli.prequential import LATEST, Evaluation, Runner
 from jaxmkl.evaluate import (
     Effect,
     WordEffect,
@@ -23,13 +24,33 @@ from jaxmkl.tables import Columns
 EFFECTS = 6  # columns whose effect is told
 TRIED = 16  # columns that are tried to find them, if none is known to matter
 PERMUTED = 32  # columns that may be found idle
-MEASURED = 128  # columns whose worth is measured
+MEASURED = 128  # columns whose worth is measured: of more, those that matter, or the first ones
 AT_ONCE = POINTS * LATEST  # rows that are predicted together: one program for all
 
 Predict = Callable[[np.ndarray], np.ndarray]
 
 
-def predictor(learner: Learner, state: PyTree) -> Predict:
+def told(
+    runner: Runner, evaluation: Evaluation, shares: Mapping[str, float]
+) -> tuple[dict[str, Any], advice.Permuted]:
+    """What predictions of rows that were kept tell of a learner, and the losses that told it.
+
+    These are fields of :class:`jaxmkl.cli.results.Learned`. ``shares`` are those of the columns in
+    a learned metric, the largest first, if it has learned one.
+    """
+    learner, state = runner.settled()
+    values, places = _predictor(learner, state), evaluation.columns.places
+    moved = _permuted(learner, values, evaluation)
+    growth = moved.growth({name: places[name] for name in [*(shares or places)][:MEASURED]})
+    found: dict[str, Any] = {"growth": growth}
+    if len(evaluation.latest):
+        number, found["told_class"] = _number(learner, values, evaluation)
+        found["effects"] = _effects(number, evaluation, growth or shares)
+        found["words"] = _words(number, evaluation)
+    return found, moved
+
+
+def _predictor(learner: Learner, state: PyTree) -> Predict:
     """The function that predicts rows (n, D) as they come in no order: margins or differences."""
     state = abilities.out_of_order(learner, state)  # the last labels do not matter
 
@@ -42,86 +63,12 @@ def predictor(learner: Learner, state: PyTree) -> Predict:
     return values
 
 
-def told(learner: Learner, values: Predict, evaluation: Evaluation) -> tuple[Predict, str]:
-    """The function that predicts the number of rows (n, D) that effects are of, and its class.
-
-    See ``Learned.effects``. The class is "" of numbers. There is at least one of the last rows.
-    """
-    names, of_latest = evaluation.columns.classes, values(evaluation.latest)
-    if not names:
-        start = evaluation.now.baselines.start
-        return lambda X: start + values(X), ""
-    if of_latest.ndim == 1:
-        sure = predicts_log_odds(learner)
-        return lambda X: np.exp(-np.logaddexp(0.0, -values(X))) if sure else values(X), names[1]
-    place = int(np.argmax(np.bincount(of_latest.argmax(axis=1))))
-    return lambda X: softmax(values(X), axis=1)[:, place], names[place]
-
-
-def effects_of(
-    number: Predict, evaluation: Evaluation, shares: Mapping[str, float]
-) -> dict[str, Effect]:
-    """The effects of the columns with the largest shares, over the last rows; texts have none.
-
-    Their number is bounded, and so is the work: 16 columns, 8 values and 64 rows at most.
-    """
-    columns, X = evaluation.columns, evaluation.latest
-    found, texts = dict[str, Effect](), {begin for begin, _ in columns.of_words}
-    places = columns.places
-    of_no_text = [name for name in shares or places if places[name][0] not in texts]
-    for name in of_no_text[: EFFECTS if shares else TRIED]:
-        names, first = [columns.features[place] for place in places[name]], places[name][0]
-        is_category = all(one.startswith(f"{name}=") for one in names)
-        one = effect(number, X, first, names, is_category=is_category)
-        if one is not None:
-            start = 0.0 if is_category else float(columns.starts[first])
-            found[name] = one._replace(at=tuple(start + at for at in one.at))
-    of = shares or {name: one.range for name, one in found.items()}
-    return {name: found[name] for name in sorted(found, key=lambda name: -of[name])[:EFFECTS]}
-
-
-def words_of(number: Predict, evaluation: Evaluation) -> dict[str, dict[str, WordEffect]]:
-    """The words of each column of texts that change predictions most, in rows that were kept."""
-    columns, watched = evaluation.columns, evaluation.now.watched
-    X = np.zeros((0, 0)) if watched is None else watched.judged(len(evaluation.runners))[0]
-    if not columns.of_words or not len(X):
-        return {}
-    return {name: words(number, X, of[0],
-                        [columns.features[at].removeprefix(f"{name}: ") for at in of])
-            for name, of in columns.places.items()
-            if any(begin == of[0] for begin, _ in columns.of_words)}  # fmt: skip
-
-
-def idle_columns(
-    moved: advice.Permuted, columns: Columns, shares: Mapping[str, float]
-) -> dict[str, float]:
-    """The columns that may be left out: see :meth:`jaxmkl.evaluate.advice.Permuted.idle`."""
-    places = columns.places
-    tried = [*(shares or places)][::-1][:PERMUTED]
-    found = moved.idle({name: places[name] for name in tried}) if len(places) > 1 else {}
-    return found if len(found) < len(places) else {}
-
-
-def growth_of(
-    moved: advice.Permuted, columns: Columns, shares: Mapping[str, float]
-) -> dict[str, float]:
-    """How much the error grows without each column, as :attr:`.results.Learned.growth`.
-
-    Of very many columns, those with the largest ``shares`` are measured, or the first ones.
-    """
-    tried = [*(shares or columns.places)][:MEASURED]
-    return moved.growth({name: columns.places[name] for name in tried})
-
-
-def permuted(learner: Learner, values: Predict, evaluation: Evaluation) -> advice.Permuted:
+def _permuted(learner: Learner, values: Predict, evaluation: Evaluation) -> advice.Permuted:
     """The losses of rows that were kept of the last half of the stream, if columns are permuted.
 
     There are no rows if they are too few to tell anything.
     """
-    watched, K = evaluation.now.watched, len(evaluation.columns.classes)
-    X, y = np.zeros((0, len(evaluation.columns.features))), np.zeros(0)
-    if watched is not None:
-        X, y, _ = watched.judged(len(evaluation.runners))
+    K, (X, y, _) = len(evaluation.columns.classes), evaluation.judged
     first = len(X) // 2 if len(X) >= AT_ONCE // 4 else len(X)
     X, twice = X[first:], np.tile(y[first:], 2)
     start, sure = evaluation.now.baselines.start, predicts_log_odds(learner)
@@ -139,13 +86,73 @@ def permuted(learner: Learner, values: Predict, evaluation: Evaluation) -> advic
     return advice.Permuted(losses, X)
 
 
+def _number(learner: Learner, values: Predict, evaluation: Evaluation) -> tuple[Predict, str]:
+    """The function that predicts the number of rows (n, D) that effects are of, and its class.
+
+    See ``Learned.effects``. The class is "" of numbers. There is at least one of the last rows.
+    """
+    names, of_latest = evaluation.columns.classes, values(evaluation.latest)
+    if not names:
+        start = evaluation.now.baselines.start
+        return lambda X: start + values(X), ""
+    if of_latest.ndim == 1:
+        sure = predicts_log_odds(learner)
+        return lambda X: np.exp(-np.logaddexp(0.0, -values(X))) if sure else values(X), names[1]
+    place = int(np.argmax(np.bincount(of_latest.argmax(axis=1))))
+    return lambda X: softmax(values(X), axis=1)[:, place], names[place]
+
+
+def _without_texts(columns: Columns) -> dict[str, tuple[range, bool]]:
+    """The places of the inputs of each column but texts, and whether these are categories."""
+    texts = {range(*of) for of in columns.of_words}
+    return {name: (of, all(columns.features[at].startswith(f"{name}=") for at in of))
+            for name, of in columns.places.items() if of not in texts}  # fmt: skip
+
+
+def _effects(
+    number: Predict, evaluation: Evaluation, shares: Mapping[str, float]
+) -> dict[str, Effect]:
+    """The effects of the columns with the largest shares, over the last rows; texts have none.
+
+    Their number is bounded, and so is the work: 16 columns, 8 values and 64 rows at most.
+    """
+    columns, of = evaluation.columns, _without_texts(evaluation.columns)
+    found, tried = dict[str, Effect](), [name for name in shares or of if name in of]
+    for name in tried[: EFFECTS if shares else TRIED]:
+        places, is_category = of[name]
+        names = [columns.features[at] for at in places]
+        one = effect(number, evaluation.latest, places[0], names, is_category=is_category)
+        if one is not None:
+            start = 0.0 if is_category else float(columns.starts[places[0]])
+            found[name] = one._replace(at=tuple(start + at for at in one.at))
+    worth = shares or {name: one.range for name, one in found.items()}
+    return {name: found[name] for name in sorted(found, key=lambda name: -worth[name])[:EFFECTS]}
+
+
+def _words(number: Predict, evaluation: Evaluation) -> dict[str, dict[str, WordEffect]]:
+    """The words of each column of texts that change predictions most, in rows that were kept."""
+    columns, (X, *_) = evaluation.columns, evaluation.judged
+    texts = {range(*of) for of in columns.of_words if len(X)}
+    return {name: words(number, X, of[0],
+                        [columns.features[at].removeprefix(f"{name}: ") for at in of])
+            for name, of in columns.places.items() if of in texts}  # fmt: skip
+
+
+def idle_columns(
+    moved: advice.Permuted, columns: Columns, shares: Mapping[str, float]
+) -> dict[str, float]:
+    """The columns that may be left out: see :meth:`jaxmkl.evaluate.advice.Permuted.idle`."""
+    places = columns.places
+    tried = [*(shares or places)][::-1][:PERMUTED]
+    found = moved.idle({name: places[name] for name in tried}) if len(places) > 1 else {}
+    return found if len(found) < len(places) else {}
+
+
 def single_numbers(columns: Columns, X: np.ndarray) -> dict[str, np.ndarray]:
     """A number for each row (n,) of each column but texts: its first input, or its category."""
-    found, texts = dict[str, np.ndarray](), {begin for begin, _ in columns.of_words}
-    for name, places in columns.places.items():
-        if places[0] not in texts:
-            inputs = X[:, places]
-            is_category = all(columns.features[at].startswith(f"{name}=") for at in places)
-            category = np.where(inputs.any(axis=1), inputs.argmax(axis=1), -1.0)
-            found[name] = category if is_category else inputs[:, 0]
+    found = dict[str, np.ndarray]()
+    for name, (places, is_category) in _without_texts(columns).items():
+        inputs = X[:, places]
+        category = np.where(inputs.any(axis=1), inputs.argmax(axis=1), -1.0)
+        found[name] = category if is_category else inputs[:, 0]
     return found

@@ -72,16 +72,16 @@ class Runner:
     ) -> None:
         self._late = delayed(learner, delay) if delay else None
         self.learner = self._late or learner
+        state = self._late.around(state) if self._late else state
+        #: the names of the weights that are kept
+        self.carried = tuple(shares(self.learner, state)) if compiles else ()
+        kept = Spaced.begin(SNAPSHOTS, len(self.carried), ALIGNED) if self.carried else None
         self.now = now._replace(
-            state=self._late.around(state) if self._late else state,
+            state=state,
             certainty=Certainty.begin() if predicts_log_odds(learner) else None,
             densities=Densities.begin() if predicts_densities(learner) else None,
+            shares=kept,
         )
-        #: the names of the weights that are kept
-        self.carried = tuple(shares(self.learner, self.now.state)) if compiles else ()
-        if self.carried:
-            kept = Spaced.begin(SNAPSHOTS, len(self.carried), ALIGNED)
-            self.now = self.now._replace(shares=kept)
         self._delay, self._compiles = delay, compiles
         self._stream = Stream(self.learner, gaps=True)
 
@@ -335,9 +335,16 @@ class Evaluation:
         return [runner for each in self.runners.values() for runner in each]
 
     @property
-    def judged_from(self) -> float:
-        """The number of rows that are not judged: see :func:`judged_from`."""
-        return judged_from(self.now.baselines, (runner.now for runner in self.everyone))
+    def judged(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Inputs (n, D), labels (n,) and predictions (L, n) of the rows that are kept and judged.
+
+        The predictions are those of the learners' first seeds. There are none of a run that an
+        older checkpoint without such rows continued.
+        """
+        if self.now.watched is not None:
+            return self.now.watched.judged(len(self.runners))
+        shape = 0, len(self.columns.features)
+        return np.zeros(shape), np.zeros(0), np.zeros((len(self.runners), 0))
 
     def _run(
         self, name: str, runner: Runner, X: np.ndarray, y: np.ndarray

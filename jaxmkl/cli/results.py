@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxmkl._version import __version__
 from jaxmkl.cli import effects, options
-from jaxmkl.cli.prequential import BOOSTING, LINEAR, BadRow, Evaluation, Runner
+from jaxmkl.cli.prequential import BOOSTING, LINEAR, BadRow, Evaluation, Runner, judged_from
 from jaxmkl.evaluate import (
     Candidate,
     Effect,
@@ -164,14 +164,8 @@ class Results:
             of_line = {"name": name, "is_baseline": name not in self.learners}
             of_line["metrics"] = {metric: (row.mean, row.std) for metric, row in line.items()}
             of_line |= {"parameters": some.parameters, "seeds": some.seeds}
-            learned = self.learners.get(name, Learned())._asdict()
-            learned["effects"] = {of: one._asdict() for of, one in learned["effects"].items()}
-            learned["words"] = {of: {word: one._asdict() for word, one in each.items()}
-                                for of, each in learned["words"].items()}  # fmt: skip
-            table.append(of_line | learned)
-        content = {**vars(self), "table": table, "curves": self.curves._asdict()}
-        content["rows"] = [row._asdict() for row in self.rows]
-        content["advice"] = [one._asdict() for one in self.advice]
+            table.append(of_line | self.learners.get(name, Learned())._asdict())
+        content = {**vars(self), "table": table}
         del content["learners"]
         return json.dumps(plain(content), indent=1, allow_nan=False) + "\n"
 
@@ -202,9 +196,13 @@ def results_of(
                      "learners that follow the last label look better than they are")  # fmt: skip
     notes += _of_worse(made, evaluation) + of_bad_rows(evaluation.bad)
     notes += columns.losses(now.unseen)
-    moved: dict[str, advice.Permuted] = {}
-    learned = {name: _learned(place, name, evaluation, moved if is_written else None)
-               for place, name in enumerate(evaluation.runners)}  # fmt: skip
+    begin = judged_from(now.baselines, (runner.now for runner in evaluation.everyone))
+    learned, moved = dict[str, Learned](), dict[str, advice.Permuted]()
+    for place, (name, runners) in enumerate(evaluation.runners.items()):
+        learned[name] = found = _learned(place, runners, evaluation)
+        if is_written:  # what takes predictions
+            told, moved[name] = effects.told(runners[0], evaluation, found.column_importances)
+            learned[name] = found._replace(**told)
     return Results(
         command=given.line,
         rows=_rows(Path(given.file).name, made, evaluation),
@@ -214,7 +212,7 @@ def results_of(
         classes=columns.classes,
         num_rows=now.num_rows,
         num_unlabelled=now.num_unlabelled,
-        judged_from=None if evaluation.judged_from == np.inf else 1 + int(evaluation.judged_from),
+        judged_from=None if begin == math.inf else 1 + int(begin),
         num_inputs=len(columns.features),
         learners=learned,
         curves=_curves(evaluation),
@@ -263,27 +261,10 @@ def _seconds(runners: Sequence[Runner]) -> float:
     return sum(runner.now.seconds for runner in runners) / len(runners)
 
 
-def _learned(
-    place: int, name: str, evaluation: Evaluation, moved: dict[str, advice.Permuted] | None
-) -> Learned:
-    """The cost of a learner over its seeds, and what the first of them learned.
-
-    What takes predictions is told where there is room for the losses if columns are ``moved``.
-    """
-    runners, columns = evaluation.runners[name], evaluation.columns
-    learner, first = runners[0].learner, runners[0].now
+def _learned(place: int, runners: Sequence[Runner], evaluation: Evaluation) -> Learned:
+    """The cost of a learner over its seeds, and what the first of them learned."""
+    columns, learner, first = evaluation.columns, runners[0].learner, runners[0].now
     shares = importances(learner, first.state, columns.features)
-    by_name = by_column(shares, {kind.name: kind.features for kind in columns.kinds})
-    told: dict[str, Any] = {}
-    if moved is not None:
-        settled, state = runners[0].settled()
-        values = effects.predictor(settled, state)
-        moved[name] = effects.permuted(settled, values, evaluation)
-        told["growth"] = growth = effects.growth_of(moved[name], columns, by_name)
-        if len(evaluation.latest):
-            number, told["told_class"] = effects.told(settled, values, evaluation)
-            told["effects"] = effects.effects_of(number, evaluation, growth or by_name)
-            told["words"] = effects.words_of(number, evaluation)
     return Learned(
         microseconds=1e6 * _seconds(runners) / evaluation.now.num_rows,
         state_bytes=state_bytes(first.state),
@@ -291,10 +272,9 @@ def _learned(
         importances=shares,
         calibration={} if first.certainty is None else first.certainty.calibration(),
         density={} if first.densities is None else first.densities.calibration(),
-        column_importances=by_name,
+        column_importances=by_column(shares, {of.name: of.features for of in columns.kinds}),
         confusion=tuple(map(tuple, first.score.confusion.tolist())),
         shares=_shares(runners[0]),
-        **told,
         **_residuals(place, first.score, evaluation),
     )
 
@@ -310,11 +290,11 @@ def _shares(runner: Runner) -> dict[str, tuple[float, ...]]:
 
 def _residuals(place: int, score: Score, evaluation: Evaluation) -> dict[str, Any]:
     """The predictions of some rows beside their labels, and the residuals of all by windows."""
-    watched, number = evaluation.now.watched, len(evaluation.runners)
+    watched = evaluation.now.watched
     if watched is None or evaluation.columns.classes:
         return {}
-    rows = watched.rows.numbers[~np.isnan(watched.rows.found[:, -1 - number])]
-    _, labels, said = watched.judged(number)
+    _, labels, said = evaluation.judged
+    rows = watched.rows.numbers[~np.isnan(watched.rows.found[:, -1 - len(said)])]
     columns = {"row": 1 + rows, "label": labels, "prediction": said[place]}
     means = watched.residuals[place].means
     deviations = np.sqrt(np.maximum(score.curve.means - np.square(means), 0.0))
@@ -332,19 +312,17 @@ def _advice(
     errors = _mean_errors(evaluation)
     best = min(errors, key=lambda name: np.nan_to_num(errors[name], nan=np.inf))
     curves = {name: of[0].now.score.curve for name, of in runners.items()}
-    found = [drift := advice.drift(curves[best], metric)]
-    if now.watched is not None:
-        X, y, said = now.watched.judged(len(errors))
-        by_best, blind = said[[*errors].index(best)], min(score.error for score in now.scores)
-        columns = effects.single_numbers(evaluation.columns, X)
-        found.insert(0, advice.leaks(columns, y, by_best, K, blind))
+    X, y, said = evaluation.judged
+    columns, by_best = effects.single_numbers(evaluation.columns, X), said[[*errors].index(best)]
+    blind = min(now.scores, key=lambda score: score.error)
+    found = [advice.leaks(columns, y, by_best, K, blind.error)]
+    found.append(drift := advice.drift(curves[best], metric))
     others = {about: now.of_baselines[name].curve
               for about, name in (("linear", LINEAR), ("boosting", BOOSTING))
               if name in now.of_baselines}  # fmt: skip
     if has_linear_bank(runners[best][0].learner):  # what is advised is there
         others.pop("linear", None)
-    blind_curve = min(now.scores, key=lambda score: score.error).curve
-    found.append(advice.better_baseline(curves[best], others, blind_curve, best))
+    found.append(advice.better_baseline(curves[best], others, blind.curve, best))
     if drift is None or drift.figures["row"] < now.num_rows / 2:
         found.append(advice.rows_that_help(curves[best], now.scores[0].curve, metric))
     if best in moved:

@@ -140,9 +140,12 @@ def settings(of: Mapping[str, object]) -> str:
 def plain(value: object) -> Any:
     """Return a value that strict JSON can hold; numbers that are not finite become null.
 
+    Named tuples become objects.
+
     >>> plain({"a": np.float32(0.5), "b": float("nan"), "c": (1, None)})
     {'a': 0.5, 'b': None, 'c': [1, None]}
     """
+    value = value._asdict() if hasattr(value, "_asdict") else value
     if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
