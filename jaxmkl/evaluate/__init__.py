@@ -12,30 +12,27 @@ Nothing here reads a table or a command line.
 
 from jaxmkl.distributions import COVERAGE, DensityScores, central_intervals, density_scores
 from jaxmkl.evaluate import advice, markup
-from jaxmkl.evaluate.arguments import (
-    UsageError,
-    arguments_for,
-    check_settings,
-    names_of,
-    parameters_of,
-)
 from jaxmkl.evaluate.baselines import Baselines, Seen, first_of
 from jaxmkl.evaluate.boosted import Boosted
 from jaxmkl.evaluate.candidates import (
     PAUSES,
     Candidate,
+    UsageError,
+    arguments_for,
     candidate,
     candidates,
+    check_settings,
     has_linear_bank,
     importances,
     kernel_names,
     kernel_weights,
+    names_of,
+    parameters_of,
     pausing,
     predicts_densities,
     predicts_log_odds,
     shares,
 )
-from jaxmkl.evaluate.densities import Densities
 from jaxmkl.evaluate.effects import Effect, WordEffect, by_column, effect, recalls, words
 from jaxmkl.evaluate.memory import held_bytes, state_bytes
 from jaxmkl.evaluate.rows import (
@@ -53,9 +50,8 @@ from jaxmkl.evaluate.rows import (
     size,
     spread,
 )
-from jaxmkl.evaluate.scores import Certainty, Curve, Score, classes_of
-from jaxmkl.evaluate.spaced import Spaced
-from jaxmkl.evaluate.watched import Watched
+from jaxmkl.evaluate.scores import Certainty, Curve, Densities, Score, classes_of
+from jaxmkl.evaluate.watched import Spaced, Watched
 
 __all__ = [
     "COVERAGE",

@@ -52,14 +52,19 @@ class Advice(NamedTuple):
 
 def quarters(curve: Curve) -> np.ndarray | None:
     """The means of the last two quarters of the rows in batches (2, B); None of too few rows."""
-    full = curve.counts >= curve.size / 2  # of a last window that is short, nothing is told
-    means = curve.sums[full] / curve.counts[full]
+    means = _full(curve)[1]
     windows = len(means) // 4
     if windows < FEWEST or not np.isfinite(means).all():
         return None
     each = np.split(means[-2 * windows :], 2)
     batches = [np.array_split(half, min(BATCHES, windows)) for half in each]
     return np.array([[float(batch.mean()) for batch in half] for half in batches])
+
+
+def _full(curve: Curve) -> tuple[np.ndarray, np.ndarray]:
+    """The windows that have at least half of their rows, and their means: a last one may not."""
+    full = np.flatnonzero(curve.counts >= curve.size / 2)
+    return full, curve.sums[full] / curve.counts[full]
 
 
 def difference(before: np.ndarray, after: np.ndarray) -> tuple[float, float]:
@@ -99,17 +104,11 @@ def rows_that_help(curve: Curve, blind: Curve, metric: str) -> Advice | None:
     return None
 
 
-class Rise(NamedTuple):
-    """A rise of the error."""
+def rise_of(curve: Curve) -> dict[str, Any]:
+    """The most significant rise of the error, or nothing if there is none.
 
-    row: int  #: its first row, counted from 1, to the length of a window
-    before: float  #: the mean error over the last half of the rows before
-    after: float  #: the mean error over the next ``rows``
-    rows: int
-
-
-def rise_of(curve: Curve) -> Rise | None:
-    """The most significant rise of the error, if there is one.
+    Its first ``row``, counted from 1, is known to the length of a window. ``before`` is the mean
+    error over the last half of the rows before, ``after`` that over the next ``rows``.
 
     The median of a few windows in a row, 4, 8, 16 and so on, is compared with the last half of all
     windows before, which holds what is usual there: by a t-test on logarithms (of the errors plus
@@ -117,11 +116,9 @@ def rise_of(curve: Curve) -> Rise | None:
     and of their autocorrelation (as of an AR(1) process), with Bonferroni's bound on all places
     and lengths. One window that is far off is no rise.
     """
-    full = curve.counts >= curve.size / 2
-    starts = np.flatnonzero(full) * curve.size
-    means = curve.sums[full] / curve.counts[full]
+    full, means = _full(curve)
     if not (means > 0).any() or not np.isfinite(means).all():
-        return None
+        return {}
     logs, W = np.log(means + means.mean() / 4), len(means)
     places, lengths = range(4 * FEWEST, W), [FEWEST * 2**i for i in range(7)]
     least, found = ((1 - SURE) / max(1, len(places) * len(lengths)), 0.0), None
@@ -139,14 +136,17 @@ def rise_of(curve: Curve) -> Rise | None:
             if (p, -ratio) < least:
                 least, found = (p, -ratio), (at, length)
     if found is None:
-        return None
+        return {}
     at, length = found
     usual, later = logs[at // 2 : at], logs[at : at + length]
     # it begins where the error is nearer to what it is then
     first = at + int(np.argmax(later > (usual.mean() + np.median(later)) / 2))
-    before, after = means[at // 2 : at].mean(), means[first : at + length].mean()
-    rows = (at + length - first) * curve.size
-    return Rise(int(starts[first]) + 1, float(before), float(after), rows)
+    return {
+        "row": int(full[first]) * curve.size + 1,
+        "before": float(means[at // 2 : at].mean()),
+        "after": float(means[first : at + length].mean()),
+        "rows": (at + length - first) * curve.size,
+    }
 
 
 def _independent(values: np.ndarray) -> float:
@@ -159,19 +159,19 @@ def _independent(values: np.ndarray) -> float:
 
 def drift(curve: Curve, metric: str) -> Advice | None:
     """Tell of a rise of the error, and if it is over."""
-    rise = rise_of(curve)
-    if rise is None:
+    if not (rise := rise_of(curve)):
         return None
+    row, before, after, rows = rise.values()
     both = quarters(curve)
-    last = rise.after if both is None else float(both[1].mean())
-    text = f"At about row {rise.row:,} the {metric} rose from {figure(rise.before)} to "
-    text += f"{figure(rise.after)} over the next {rise.rows:,} rows"
-    if last < (rise.before + rise.after) / 2:
+    last = after if both is None else float(both[1].mean())
+    text = f"At about row {row:,} the {metric} rose from {figure(before)} to "
+    text += f"{figure(after)} over the next {rows:,} rows"
+    if last < (before + after) / 2:
         text += f", but is {figure(last)} over the last quarter of the rows."
     else:
         text += f", and is {figure(last)} over the last quarter: if what is recorded changed "
-        text += f"there, begin there (--skip {rise.row - 1})."
-    return Advice("drift", text, {**rise._asdict(), "last": last})
+        text += f"there, begin there (--skip {row - 1})."
+    return Advice("drift", text, rise | {"last": last})
 
 
 def as_good(curve: Curve, best: Curve) -> bool:
@@ -179,9 +179,7 @@ def as_good(curve: Curve, best: Curve) -> bool:
     both = quarters(curve), quarters(best)
     if both[0] is None or both[1] is None:
         return False
-    excess, error = (both[0] - both[1]).ravel(), both[1].mean()
-    limit = special.stdtrit(len(excess) - 1, SURE) * excess.std(ddof=1) / math.sqrt(len(excess))
-    return bool(excess.mean() + limit <= EQUAL * error)
+    return bool(-_lowest((both[1] - both[0]).ravel()) <= EQUAL * both[1].mean())
 
 
 def better_baseline(
@@ -224,8 +222,7 @@ def alone(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     if len(at) == 1:
         return (sums[places] - y) / max(1, len(y) - 1)
     means = sums / counts[:, None]
-    below = np.maximum(np.arange(len(at)) - 1, 0)
-    above = np.minimum(np.arange(len(at)) + 1, len(at) - 1)
+    below, above = np.arange(len(at)) - 1, np.arange(len(at)) + 1
     below[0], above[-1] = above[0], below[-1]
     gaps = at[above] - at[below]
     share = np.where(gaps > 0, (at - at[below]) / np.where(gaps > 0, gaps, 1.0), 0.0)[:, None]
@@ -255,9 +252,8 @@ def leaks(
     for name, x in columns.items():
         own = alone(x, labels)
         wrong = (own.argmax(1) != y).astype(float) if num_classes else np.square(own[:, 0] - y)
-        if _limit(wrong, num_classes) > LEFT * blind:
-            continue
-        if _lowest(wrong[later] - losses[later]) <= 0:
+        is_near = _limit(wrong, num_classes) <= LEFT * blind
+        if is_near and _lowest(wrong[later] - losses[later]) <= 0:
             found[name] = float(wrong.mean()) / blind
     if not found or len(found) == len(columns):
         return None
@@ -272,10 +268,10 @@ def leaks(
 
 def _limit(losses: np.ndarray, num_classes: int) -> float:
     """The upper limit of a mean loss: of a share of mistakes the exact one."""
+    if not num_classes:
+        return -_lowest(-losses)
     n, total = len(losses), float(losses.sum())
-    if num_classes:
-        return float(special.betaincinv(total + 1, n - total, SURE)) if total < n else 1.0
-    return total / n + float(special.stdtrit(n - 1, SURE) * losses.std(ddof=1) / math.sqrt(n))
+    return float(special.betaincinv(total + 1, n - total, SURE)) if total < n else 1.0
 
 
 def _lowest(values: np.ndarray) -> float:

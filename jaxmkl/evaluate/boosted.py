@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from jaxmkl.evaluate.linear import MOST_INPUTS
+from jaxmkl.evaluate.baselines import MOST_INPUTS
 from jaxmkl.evaluate.scores import Score
 
 MOST_CLASSES = 32  # with more, whose trees would slow a run, there is no such baseline

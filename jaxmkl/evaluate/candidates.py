@@ -1,7 +1,8 @@
-"""Learners by name, made for a task and scaled online, and the names of their kernels."""
+"""Learners by name, made for a task and scaled online; their arguments, kernels and weights."""
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -10,7 +11,6 @@ import numpy as np
 from jaxmkl import abilities
 from jaxmkl._learner import Learner
 from jaxmkl._types import PyTree
-from jaxmkl.evaluate.arguments import UsageError, arguments_for, check_settings, parameters_of
 from jaxmkl.features import LinearFeatures
 from jaxmkl.kernels import Gaussian, Kernel, KernelDictionary, OnColumns, Product, Sum, two_decades
 from jaxmkl.mkl import MKL
@@ -44,6 +44,12 @@ BANKS: Mapping[type, str] = {
     LikelihoodModels: "likelihood",
     TreeModels: "trees",
 }
+#: Arguments that follow from the labels, if a recipe has them.
+BY_TASK = "task", "num_outputs", "num_classes"
+
+
+class UsageError(Exception):
+    """A request cannot be met; the message is one line for the screen."""
 
 
 class Candidate(NamedTuple):
@@ -204,6 +210,76 @@ def candidate(
     return Candidate(name, learner, known | arguments)
 
 
+def names_of(recipe: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of a recipe's arguments that do not follow from the labels."""
+    return tuple(name for name in inspect.signature(recipe).parameters if name not in BY_TASK)
+
+
+def arguments_for(
+    recipe: Callable[..., Any], task: str, num_outputs: int | None = None
+) -> dict[str, Any]:
+    """The arguments with which a recipe makes a learner for a task.
+
+    For classes, the logistic loss replaces a default loss of numbers.
+
+    Args:
+      recipe: a function that makes a learner, such as those of :data:`jaxmkl.recipes.LEARNERS`.
+      task: "regression" or "classification".
+      num_outputs: K, the number of several targets or classes.
+
+    >>> import jaxmkl
+    >>> arguments_for(jaxmkl.expert_mkl, "classification", 3)
+    {'task': 'classification', 'num_classes': 3}
+    >>> arguments_for(jaxmkl.omkl, "classification", 3)
+    {'loss': 'logistic'}
+    """
+    known = inspect.signature(recipe).parameters
+    found: dict[str, Any] = {}
+    if "task" in known:
+        found["task"] = task
+    elif task == "classification" and "loss" in known and known["loss"].default == "squared":
+        found["loss"] = "logistic"
+    several = "num_outputs" if task == "regression" else "num_classes"
+    if num_outputs is not None and several in known:
+        found[several] = num_outputs
+    return found
+
+
+def parameters_of(factory: str) -> dict[str, Any]:
+    """The parameters of a factory of learners, and their defaults.
+
+    >>> parameters_of("amkl")["max_skips"], "max_skips" in parameters_of("raker")
+    (1.0, False)
+    """
+    known = inspect.signature(LEARNERS[factory]).parameters
+    return {name: parameter.default for name, parameter in known.items()}
+
+
+def check_settings(settings: Iterable[str], accepted: Mapping[str, Collection[str]]) -> list[str]:
+    """A sentence for each setting that some of the learners lack.
+
+    Args:
+      settings: names given with ``--set``.
+      accepted: the parameters of each requested learner, by its name.
+
+    Raises:
+      UsageError: if none of them has it.
+
+    >>> check_settings(["rate"], {"a": ["rate", "size"], "b": ["size"]})
+    ['--set rate: not a parameter of b, ignored there']
+    """
+    found = []
+    for setting in settings:
+        without = [name for name, known in accepted.items() if setting not in known]
+        text = f"--set {setting}: not a parameter of {', '.join(without)}"
+        if len(without) == len(accepted):
+            known = dict.fromkeys(name for each in accepted.values() for name in each)
+            raise UsageError(f"{text}; there are: {', '.join(known)}")
+        if without:
+            found.append(f"{text}, ignored there")
+    return found
+
+
 def kernel_names(kernels: Kernel) -> list[str]:
     """The names of P kernels, from their families and parameters.
 
@@ -283,8 +359,7 @@ def shares(learner: Learner, state: PyTree) -> dict[str, float]:
     >>> shares(learner, learner.init(jax.random.key(0), num_inputs=2))
     {'memory 1': 0.5, 'memory 0.99': 0.5}
     """
-    *_, inside = layers(learner)
-    info = _inmost(learner.info(state))
+    inside, info = _inside(learner, state)
     if not isinstance(inside, MKL) or (found := getattr(info, "shares", None)) is None:
         return {}
     aggregate: Any = inside.aggregate
@@ -336,11 +411,13 @@ def _is_linear(bank: Bank) -> bool:
     return isinstance(getattr(bank, "features", None), LinearFeatures)
 
 
-def _inmost(info: Any) -> Any:
-    """The diagnostics of the learner inside all wrappers, which have their own beside them."""
+def _inside(learner: Learner, state: PyTree) -> tuple[Any, Any]:
+    """The learner inside all wrappers, and its diagnostics, beside which they have their own."""
+    *_, inside = layers(learner)
+    info = learner.info(state)
     while hasattr(info, "inner"):
         info = info.inner
-    return info
+    return inside, info
 
 
 def kernel_weights(learner: Learner, state: PyTree) -> dict[str, float]:
@@ -353,10 +430,10 @@ def kernel_weights(learner: Learner, state: PyTree) -> dict[str, float]:
     >>> kernel_weights(learner, learner.init(jax.random.key(0), num_inputs=2))
     {'Gaussian(bandwidth=0.1)': 0.5, 'Gaussian(bandwidth=1)': 0.5}
     """
-    *_, inside = layers(learner)
+    inside, info = _inside(learner, state)
     banks: tuple = inside.models if isinstance(inside, MKL) else ()
     kernels = getattr(banks[0], "kernels", None) if len(banks) == 1 else None
-    weights = getattr(_inmost(learner.info(state)), "weights", None)
+    weights = getattr(info, "weights", None)
     if weights is None or not isinstance(kernels, Kernel):
         return {}
     each = np.asarray(weights, np.float64).reshape(-1, inside.num_models).mean(axis=0)

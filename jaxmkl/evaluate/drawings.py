@@ -68,20 +68,6 @@ def thin(length: int, points: int = LINE_POINTS, log: bool = False) -> np.ndarra
     return np.unique(np.linspace(0, length - 1, points).round().astype(int))
 
 
-def middle_and_range(lines: np.ndarray, median: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the middle of lines (S, N) and the ends of the shaded band around it, each (N,).
-
-    >>> [part.tolist() for part in middle_and_range(np.array([[1.0], [2.0], [9.0]]), False)]
-    [[4.0], [1.0], [9.0]]
-    >>> [part.tolist() for part in middle_and_range(np.array([[1.0], [2.0], [9.0]]), True)]
-    [[2.0], [1.5], [5.5]]
-    """
-    if median:
-        middle, low, high = np.quantile(lines, [0.5, 0.25, 0.75], axis=0)
-        return middle, low, high
-    return lines.mean(0), lines.min(0), lines.max(0)
-
-
 def shortened(text: str, most: int) -> str:
     """Return a text, its middle left out if it has more characters than ``most``.
 
@@ -142,7 +128,8 @@ def _draw_lines(axes: Any, panel: Panel, width: float) -> None:
             means, bars = y.mean(0), y.std(0, ddof=1) / math.sqrt(len(y))
             axes.errorbar(x, means, bars, label=label, capsize=2, lw=1, elinewidth=0.6)
             continue
-        middle, low, high = middle_and_range(y, panel.median)
+        middle, low, high = (np.quantile(y, [0.5, 0.25, 0.75], axis=0) if panel.median
+                             else (y.mean(0), y.min(0), y.max(0)))  # fmt: skip
         if label in panel.bands:
             looks = {"label": _word(label), "color": COLOURS[0], "alpha": 0.2, "lw": 0}
             if panel.names:

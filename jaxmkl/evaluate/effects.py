@@ -138,6 +138,5 @@ def recalls(confusion: np.ndarray) -> np.ndarray:
     [0.75, nan]
     """
     counts = np.asarray(confusion).sum(axis=1)
-    return np.divide(
-        np.diag(confusion), counts, out=np.full(len(counts), np.nan), where=counts > 0
-    )
+    none = np.full(len(counts), np.nan)
+    return np.divide(np.diag(confusion), counts, out=none, where=counts > 0)

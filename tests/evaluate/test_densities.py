@@ -18,7 +18,7 @@ from jaxmkl import metrics
 from jaxmkl.cli import main
 from jaxmkl.distributions import StudentMixture, within
 from jaxmkl.evaluate import Densities, central_intervals, density_scores
-from jaxmkl.evaluate.densities import LATEST
+from jaxmkl.evaluate.scores import LATEST
 from jaxmkl.tables import Columns, open_table, source
 
 SMALL_PROGRAMS = True

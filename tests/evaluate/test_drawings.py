@@ -83,3 +83,13 @@ def test_an_axis_begins_where_it_is_told():
     lines = {"a": (np.arange(2.0), np.array([5.0, 6.0]))}
     (axes,) = drawing([Panel("", "", "", lines, limits=(4.0, 8.0))]).axes
     assert axes.get_ylim() == (4.0, 8.0)
+
+
+@pytest.mark.parametrize(("median", "wanted"), [(False, (4, 1, 9)), (True, (2, 1.5, 5.5))])
+def test_several_seeds_are_a_line_and_a_band(median, wanted):
+    """The mean and the range, or the median and the middle half."""
+    seeds = np.repeat([[1.0], [2.0], [9.0]], 2, axis=1)
+    (axes,) = drawing([Panel("", "", "", {"a": (np.arange(2), seeds)}, median=median)]).axes
+    (line,), (band,) = axes.lines, axes.collections
+    ends = band.get_paths()[0].vertices[:, 1]
+    assert (*{*line.get_ydata()}, ends.min(), ends.max()) == wanted

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from jaxmkl.evaluate import Seen
-from jaxmkl.evaluate.linear import Linear
-from jaxmkl.evaluate.spaced import Spaced
+from jaxmkl.evaluate.baselines import Linear
+from jaxmkl.evaluate.watched import Spaced
 
 
 def by_ridge(X, y, K, delay, before):
