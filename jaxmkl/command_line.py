@@ -3,6 +3,7 @@
 import argparse
 import ast
 import errno
+import itertools
 import os
 import re
 import stat
@@ -52,7 +53,7 @@ def setting(text: str) -> tuple[str, object]:
 
 STANDARD = "-"  # standard input, or standard output
 _ADVICE = "name another file"
-PARTIAL = re.compile(r"\.[0-9a-f]{8}\.partial$")  # the end of a name while the file is written
+PARTIAL = re.compile(r"\.[0-9a-f]{8}\.partial")  # the end of a name while the file is written
 Identity = tuple[int | str, ...]
 
 
@@ -82,28 +83,26 @@ def refuse_clashes(files: Sequence[Named]) -> None:
 
     >>> refuse_clashes([Named("FILE", "t.csv"), Named("--json", "./t.csv", True)])
     Traceback (most recent call last):
-    jaxmkl.evaluate.arguments.UsageError: --json: ./t.csv is also named by FILE; name another file
+    jaxmkl.evaluate.candidates.UsageError: --json: ./t.csv is also named by FILE; name another file
     """
-    places = [_identity(file.name, file.path, file.is_written) for file in files]
-    known = [(place, file) for place, file in zip(places, files, strict=True) if place]
-    for i, (place, file) in enumerate(known):
-        for at, other in known[:i]:
-            both_read = not (file.is_written or other.is_written)
-            allowed = other.name in file.replaces or file.name in other.replaces
-            if at == place and not both_read and not allowed:
-                one, two = (file, other) if file.is_written else (other, file)
-                path = two.path if is_standard(one.path) else one.path
-                raise UsageError(f"{one.name}: {path} is also named by {two.name}; {_ADVICE}")
-    for file in files:
+    places = ((_identity(file.name, file.path, file.is_written), file) for file in files)
+    known = [(place, file) for place, file in places if place]
+    for (at, other), (place, file) in itertools.combinations(known, 2):
+        both_read = not (file.is_written or other.is_written)
+        allowed = other.name in file.replaces or file.name in other.replaces
+        if at == place and not both_read and not allowed:
+            one, two = (file, other) if file.is_written else (other, file)
+            path = two.path if is_standard(one.path) else one.path
+            raise UsageError(f"{one.name}: {path} is also named by {two.name}; {_ADVICE}")
+    for file in (file for file in files if file.is_written):
         real = os.path.realpath(file.path)
-        for other_place, other in known if file.is_written else ():
-            ends = [end for end in file.beside
-                    if other_place in (_identity(file.name, f"{at}{end}", True)
-                                       for at in (real, file.path))]  # fmt: skip
-            path = os.path.realpath(other.path)
-            ends += [end[0] for end in [PARTIAL.search(path)] if end and path == real + end[0]]
-            if ends:
-                text = f"{file.path} needs {os.path.basename(real)}{ends[0]} beside it"
+        beside = {_identity(file.name, f"{at}{end}", True): end
+                  for at in (real, file.path) for end in file.beside}  # fmt: skip
+        for place, other in known:
+            end = os.path.realpath(other.path).removeprefix(real)
+            end = beside.get(place, end if PARTIAL.fullmatch(end) else "")
+            if end:
+                text = f"{file.path} needs {os.path.basename(real)}{end} beside it"
                 raise UsageError(f"{file.name}: {text}, which {other.name} names; {_ADVICE}")
 
 
