@@ -102,29 +102,27 @@ class MKLRegressor(RegressorMixin, Online):
         tags.target_tags.multi_output = self._several()
         return tags
 
-    def _targets(self, X: Inputs, y: Labels, reset: bool) -> tuple[Any, np.ndarray]:
-        """X and targets (n,), or (n, K)."""
-        options: Any = {"y_numeric": True, "multi_output": self._several(), "reset": reset}
+    def _begun(
+        self, X: Inputs, y: Labels, refused: dict[str, Any], afresh: bool
+    ) -> tuple[Any, np.ndarray]:
+        """X and targets (n,), or (n, K), to be learned, perhaps ``afresh``."""
+        self._refuse(refused)
+        options: Any = {"y_numeric": True, "multi_output": self._several(), "reset": afresh}
         X, y = self._checked(X, y, **options)
-        return X, y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+        y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+        if afresh:
+            self._begin(X, y.shape[1] if y.ndim == 2 else None)
+        return X, y
 
     @unchanged_if_refused
     def fit(self, X: Inputs, y: Labels, **refused: Any) -> Self:
         """Learn afresh from the rows of X (n, D) in their order; y is (n,) or (n, K)."""
-        self._refuse(refused)
-        X, y = self._targets(X, y, reset=True)
-        self._begin(X, y.shape[1] if y.ndim == 2 else None)
-        return self._learned(*self._ordered(X, y))
+        return self._learned(*self._ordered(*self._begun(X, y, refused, afresh=True)))
 
     @unchanged_if_refused
     def partial_fit(self, X: Inputs, y: Labels, **refused: Any) -> Self:
         """Continue to learn, in one pass over some more rows."""
-        self._refuse(refused)
-        first = not hasattr(self, "state_")
-        X, y = self._targets(X, y, reset=first)
-        if first:
-            self._begin(X, y.shape[1] if y.ndim == 2 else None)
-        return self._learned(X, y)
+        return self._learned(*self._begun(X, y, refused, afresh=not hasattr(self, "state_")))
 
     @overload
     def predict(self, X: Inputs, return_std: Literal[False] = False) -> np.ndarray: ...
@@ -228,17 +226,17 @@ class MKLClassifier(ClassifierMixin, Online):
         self._refuse(refused)
         first = not hasattr(self, "state_")
         X, y = self._checked(X, y, reset=first)
-        if first:
+        if first and classes is None:
             text = "classes must be passed on the first call to partial_fit"
-            if classes is None:
-                raise ValueError(f"{type(self).__name__}: {text}")
-            numbers = self._numbers(y, classes := np.unique(classes))
-            self._begin_with(X, classes)
-            return self._learned(X, numbers)
-        if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError(f"{type(self).__name__}: {text}")
+        own = self.classes_ if classes is None else np.unique(classes)
+        if not first and not np.array_equal(own, self.classes_):
             known = f"those of the first call, {self.classes_}"
             raise ValueError(f"{type(self).__name__}: classes must be {known}; got {classes}")
-        return self._learned(X, self._numbers(y, self.classes_))
+        numbers = self._numbers(y, own)
+        if first:
+            self._begin_with(X, own)
+        return self._learned(X, numbers)
 
     def decision_function(self, X: Inputs) -> np.ndarray:
         """Log-odds (n,) of the second of two classes; for several, the (n, K) before a softmax."""

@@ -1,4 +1,4 @@
-"""Learners as estimators, to which the rows in their order are a stream."""
+"""Bases of estimators: with parameters of a function, and learners, to which rows are a stream."""
 
 from collections.abc import Callable, Iterable
 from functools import wraps
@@ -7,25 +7,22 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 import jax
 import numpy as np
 import scipy.sparse
-from sklearn.utils import shuffle
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state, shuffle
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from jaxmkl import abilities
 from jaxmkl._checks import input_bound, refuse_masked
 from jaxmkl._learner import Learner, require_learner
 from jaxmkl._pytree import require
-from jaxmkl._types import Inputs, Labels, PyTree
+from jaxmkl._types import Inputs, Labels
 from jaxmkl.evaluate import arguments_for, names_of
 from jaxmkl.evaluate.candidates import MANY_INPUTS
 from jaxmkl.recipes import LEARNERS
-from jaxmkl.sklearn._parameters import Parametrised
 from jaxmkl.streaming import run
 from jaxmkl.wrappers import RunningMoments, one_vs_rest, probabilities, scaled, scaled_targets
 
-#: Rows predicted at a time.
-ROWS = 64
-
-
+ROWS = 64  # that are predicted at a time
 P = ParamSpec("P")
 R = TypeVar("R")
 E = TypeVar("E", bound="Online")
@@ -45,6 +42,58 @@ def unchanged_if_refused(fit: Callable[Concatenate[E, P], R]) -> Callable[Concat
             raise
 
     return tried
+
+
+class Parametrised(BaseEstimator):
+    """The base of estimators whose ``**parameters`` are those of a function that they call.
+
+    :meth:`get_params` has those given, after the estimator's own; all parameters of the function
+    may be set. As with any estimator, ``fit`` checks the arguments of the constructor. A subclass
+    defines ``_names``, and ``__init__``, which stores them as ``_parameters``.
+    """
+
+    _parameters: dict[str, Any]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _names(self) -> Iterable[str] | None:
+        """The names that ``parameters`` may have; None if the function is not known."""
+        raise NotImplementedError
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name: the estimator's own, then those given to its function."""
+        return super().get_params(deep) | self._parameters
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of the estimator, or of its function.
+
+        Raises:
+          ValueError: if neither has a parameter of that name.
+        """
+        own = {key for key in params if key.partition("__")[0] in self._get_param_names()}
+        super().set_params(**{key: params[key] for key in own})
+        others = {key: value for key, value in params.items() if key not in own}
+        self._refuse_unknown(others)
+        self._parameters = self._parameters | others
+        return self
+
+    def _refuse_unknown(self, given: Iterable[str]) -> None:
+        known = self._names()
+        if known is None:
+            return
+        for name in sorted({*given} - {*known}):
+            own, others = ", ".join(self._get_param_names()), ", ".join(sorted(known)) or "none"
+            text = f"it has {own}, and here of its function {others}"
+            raise ValueError(f"{type(self).__name__}: invalid parameter {name!r}: {text}")
+
+    def _key(self) -> jax.Array:
+        """The key for ``random_state``: a whole number is a seed of JAX."""
+        given, draws = self.random_state, check_random_state(self.random_state)
+        whole = isinstance(given, int | np.integer)
+        return jax.random.key(int(given) if whole else draws.randint(2**31 - 1))
 
 
 class Online(Parametrised):
@@ -166,16 +215,11 @@ class Online(Parametrised):
         require(largest <= bound, type(self).__name__, "X", largest, wanted)
         # rows to predict are not the next of the stream
         state = abilities.out_of_order(self.learner_, self.state_)
-        parts = (X[start : start + ROWS] for start in range(0, X.shape[0], ROWS))
-        found = [self._of_part(state, part) for part in parts]
-
-        def joined(*each: jax.Array) -> np.ndarray:
-            return np.concatenate(each).astype(np.float64)
-
-        return jax.tree.map(joined, *found)
-
-    def _of_part(self, state: PyTree, X: Inputs) -> tuple[jax.Array, jax.Array | None]:
-        X = X.toarray() if scipy.sparse.issparse(X) else X
-        self.learner_.check_inputs(X)
-        said = self.learner_.predict_many(state, X)
-        return said.value, said.variance
+        found = []
+        for start in range(0, X.shape[0], ROWS):
+            rows = X[start : start + ROWS]
+            rows = rows.toarray() if scipy.sparse.issparse(rows) else rows
+            self.learner_.check_inputs(rows)
+            said = self.learner_.predict_many(state, rows)
+            found.append((said.value, said.variance))
+        return jax.tree.map(lambda *each: np.concatenate(each).astype(np.float64), *found)

@@ -11,7 +11,7 @@ from jaxmkl._types import Inputs, Labels
 from jaxmkl.design.rows import METHODS, SEVERAL, choose_rows, prepared
 from jaxmkl.evaluate import names_of
 from jaxmkl.kernels import Kernel
-from jaxmkl.sklearn._parameters import Parametrised
+from jaxmkl.sklearn._online import Parametrised
 
 _OWN = "key", "pool_size", "gram", "grams", "features", "num_points"
 
@@ -87,10 +87,9 @@ class PoolSelector(Parametrised):
     def fit(self, X: Inputs, y: Labels = None) -> Self:
         """Rank the rows of X (n, D), which may be sparse; y is ignored."""
         refuse_masked("X", X)
+        checks: dict[str, Any] = {"dtype": np.float64, "accept_sparse": "csr"}
         fewest = 2 if self.method in SEVERAL else 1  # kernels are scaled by distances
-        X = validate_data(
-            self, X, dtype=np.float64, accept_sparse="csr", ensure_min_samples=fewest
-        )
+        X = validate_data(self, X, ensure_min_samples=fewest, **checks)
         self._refuse_unknown(self._parameters)
         standardise = self.kernels is None and self.method not in SEVERAL
         points = prepared("PoolSelector", X, standardise)
