@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import take
+from jaxmkl._pytree import require
 from jaxmkl._types import PyTree
 from jaxmkl.abilities import Operation, exported, gradients, on_fourier, operation
 from jaxmkl.aggregate import Hedge, Mixture, Stack, Uniform
@@ -32,11 +32,6 @@ from jaxmkl.wrappers.targets import ScaledTargets, ScaledTargetsState
 from jaxmkl.wrappers.wrapper import WrapperState
 
 PAIR = np.array([-1.0, 1.0])  # from the value of two classes to one of each
-
-
-def refuse(part: str, given: Any, wanted: str) -> None:
-    """Refuse a part."""
-    pytree.require(False, "export", part, given, wanted)
 
 
 # --- wrappers ------------------------------------------------------------------------------------
@@ -83,8 +78,7 @@ def _(learner: ScaledTargets, state: ScaledTargetsState) -> Operation:
 
 @exported.register
 def _(learner: Probabilities, state: ProbabilitiesState) -> Operation:
-    if learner.passthrough:
-        refuse("passthrough", True, "False")
+    require(not learner.passthrough, "export", "passthrough", True, "False")
     own = state.calibration
     K, inside = learner.num_outputs, exported(learner.learner, state.inner)
     signs, half = (PAIR, 0.5) if K is None else (np.zeros(K), 1.0)
@@ -105,8 +99,9 @@ def _(learner: Intervals | Predictive, state: WrapperState) -> Operation:
 
 @exported.register
 def _(learner: MKL, state: MKLState) -> Operation:
-    if isinstance(learner.select, Sampled) and learner.select.sampled != "update":
-        refuse("select", learner.select, "a selection that draws no models to be combined")
+    good = not isinstance(learner.select, Sampled) or learner.select.sampled == "update"
+    wanted = "a selection that draws no models to be combined"
+    require(good, "export", "select", learner.select, wanted)
     banks = zip(learner.models, state.models, strict=True)
     values = tuple(exported(*own, state.round, state.num_inputs) for own in banks)
     active = learner.select.active(state.select)
@@ -165,8 +160,7 @@ def _mean(least: Any, most: Any, weights: jax.Array) -> Operation:
 
 @exported.register
 def _(aggregate: Uniform | Hedge, state: PyTree, active: jax.Array) -> Operation:
-    if aggregate.output == "vote":
-        refuse("output", "vote", "'value'")
+    require(aggregate.output != "vote", "export", "output", "vote", "'value'")
     bound = getattr(aggregate, "bound", None)
     bound = np.float32(np.inf if bound is None else bound)
     weights = jax.nn.softmax(aggregate.log_weights(state), where=active)
@@ -182,8 +176,8 @@ def _(aggregate: Mixture, state: Any, active: jax.Array) -> Operation:
 @exported.register
 def _(aggregate: Stack, state: Any, active: jax.Array) -> Operation:
     base = exported(aggregate.base, state.base, active)
-    if base.arrays["stack"].size:
-        refuse("aggregate", aggregate.base, "a mean or a mixture below the stack")
+    wanted = "a mean or a mixture below the stack"
+    require(not base.arrays["stack"].size, "export", "aggregate", aggregate.base, wanted)
     # the last labels and errors count as unknown
     of_models = jax.jit(type(state.models).weights)(state.models, aggregate.rule)
     coefficients = of_models[:, 0, : len(active) + 1]

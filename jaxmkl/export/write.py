@@ -47,10 +47,9 @@ def export_predictor(path: str | os.PathLike[str], pipeline: Pipeline) -> None:
         names = {name: f"{name}.{len(arrays) + i}" for i, name in enumerate(one.arrays)}
         for name, array in one.arrays.items():
             if not np.isfinite(array).all():
-                text = "a learner none of whose models has diverged: its parameters must be finite"
-                raise ValueError(
-                    f"export: the pipeline must have {text}; got {name} of {one.name}"
-                )
+                text = "export: the pipeline must have a learner none of whose models has diverged"
+                wanted = "its parameters must be finite"
+                raise ValueError(f"{text}: {wanted}; got {name} of {one.name}")
             arrays[names[name]] = array
         inside = {"inside": [node(other) for other in one.inside]} if one.inside else {}
         return {"name": one.name, **names, **inside}
@@ -126,10 +125,8 @@ def _compare(predictor: Predictor, pipeline: Pipeline, state: Any) -> None:
         other = np.diff(other, axis=1)
     apart, largest = np.abs(one - other).max(), np.abs(one).max()
     if not apart <= CLOSE * largest:
-        text = (
-            f"parts of the library as they are; its predictions differ by {apart:.3g} without JAX"
-        )
-        raise ValueError(f"export: the learner must have {text}")
+        text = "export: the learner must have parts of the library as they are; its predictions"
+        raise ValueError(f"{text} differ by {apart:.3g} without JAX")
 
 
 def program(pipeline: Pipeline) -> export.Exported:
