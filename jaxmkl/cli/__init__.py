@@ -26,7 +26,7 @@ import os
 import shlex
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from jaxmkl import _command
@@ -45,27 +45,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     request that cannot be met, which a line on standard error explains, 130 after an interrupt and
     143 after SIGTERM.
     """
-    with _spelled():
-        return _main(sys.argv[1:] if arguments is None else arguments)
-
-
-@contextlib.contextmanager
-def _spelled() -> Iterator[None]:
-    """Have standard output escape letters that its encoding lacks."""
     out: Any = sys.stdout
     if not hasattr(out, "reconfigure"):
-        yield
-        return
+        return _main(arguments)
     before = out.errors
-    out.reconfigure(errors="backslashreplace")
+    out.reconfigure(errors="backslashreplace")  # letters that its encoding lacks are escaped
     try:
-        yield
+        return _main(arguments)
     finally:
         with contextlib.suppress(ValueError, OSError):  # it was closed, or takes no more
             out.reconfigure(errors=before)
 
 
-def _main(arguments: Sequence[str]) -> int:
+def _main(arguments: Sequence[str] | None) -> int:
+    arguments = sys.argv[1:] if arguments is None else arguments
     try:
         # which need the extra ``cli``
         from jaxmkl.cli import ask, export, info, predict, run, select, serve

@@ -9,16 +9,8 @@ from scipy.special import log_softmax, softmax
 from jaxmkl import Learner, abilities
 from jaxmkl._types import PyTree
 from jaxmkl.cli.prequential import LATEST, Evaluation, Runner
-from jaxmkl.evaluate import (
-    Effect,
-    WordEffect,
-    advice,
-    classes_of,
-    effect,
-    predicts_log_odds,
-    words,
-)
-from jaxmkl.evaluate.effects import POINTS
+from jaxmkl.evaluate import advice, classes_of, predicts_log_odds
+from jaxmkl.evaluate.effects import POINTS, Effect, WordEffect, effect, words
 from jaxmkl.tables import Columns
 
 EFFECTS = 6  # columns whose effect is told

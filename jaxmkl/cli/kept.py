@@ -29,15 +29,19 @@ OTHERS = *options.OF_THE_LINE, "checkpoint", "every", "save", "json", "report", 
 
 
 class Kept:
-    """The checkpoint of a run, with what an earlier part of the run left in it.
+    """The checkpoint of a run, with what an earlier part of the run left in it, if it has one.
 
     Raises:
-      UsageError: if the checkpoint belongs to a run with other options.
+      UsageError: if the checkpoint belongs to a run with other options, or ``--every`` to none.
       ValueError: if it is not a checkpoint, or is damaged, and so is the one before it.
     """
 
     def __init__(self, given: Namespace) -> None:
-        self.path, self._is_file = given.checkpoint, given.file != "-"
+        self.path, self._is_file, self._found = given.checkpoint, given.file != "-", None
+        if self.path is None:
+            if given.every is not None:
+                raise UsageError("--every needs a checkpoint; name its file with --checkpoint")
+            return
         # as they come back
         self._settings = json.loads(json.dumps(options.plain(given, OTHERS)))
         self._last = LastTwo(self.path, **(given.every or EVERY))
@@ -107,17 +111,17 @@ class Kept:
             evaluation.latest = arrays["latest"]["rows"]
         self._last.begin(evaluation.now.passed)
 
-    def offer(self, evaluation: Evaluation, predictions: Predictions | None) -> None:
+    def offer(self, evaluation: Evaluation, predictions: Predictions) -> None:
         """Write a checkpoint if one is due."""
         if self._last.is_due(evaluation.now.passed):
             self._write(evaluation, predictions)
 
-    def close(self, evaluation: Evaluation, predictions: Predictions | None) -> None:
+    def close(self, evaluation: Evaluation, predictions: Predictions) -> None:
         """Write a last checkpoint, if any row came since the one before."""
         if evaluation.now.passed != self._last.stands_at:
             self._write(evaluation, predictions)
 
-    def _write(self, evaluation: Evaluation, predictions: Predictions | None) -> None:
+    def _write(self, evaluation: Evaluation, predictions: Predictions) -> None:
         header = {
             "format": FORMAT,
             "jaxmkl": __version__,
@@ -126,7 +130,7 @@ class Kept:
             "players": len(evaluation.everyone),
             "warned": list(evaluation.warned),
             "bad": evaluation.bad,
-            "predictions": 0 if predictions is None else predictions.length(),
+            "predictions": predictions.length(),
         }
         self._last.write(evaluation.now.passed, lambda path: _write(path, header, evaluation))
 

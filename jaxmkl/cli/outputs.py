@@ -52,10 +52,10 @@ def reserved(
     for name in standard:
         if name not in text:
             raise UsageError(f"{name}: - is standard output, which takes text alone; name a file")
+    beside, replaces = beside or {}, replaces or {}
     files = [Named(name, path) for name, path in inputs.items() if path is not None]
-    for name, path in given.items():
-        ends = (LOCK, *(beside or {}).get(name, ()))
-        files.append(Named(name, path, True, ends, (replaces or {}).get(name, ())))
+    files += [Named(name, path, True, (LOCK, *beside.get(name, ())), replaces.get(name, ()))
+              for name, path in given.items()]  # fmt: skip
     if says and not standard:
         files.append(Named("standard output", STANDARD, True))
     if len(standard) > 1:
@@ -63,8 +63,7 @@ def reserved(
     refuse_clashes(files)
     with contextlib.ExitStack() as stack:
         for name, path in given.items():
-            is_device = is_special(path) and name not in READ
-            if is_device or name in standard:
+            if name in standard or (is_special(path) and name not in READ):
                 continue
             if name in text and path.suffix.lower() in NO_TEXT:
                 promise = f"its name promises {path.suffix}, and plain text is written"

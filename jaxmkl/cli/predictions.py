@@ -6,7 +6,7 @@ import io
 import math
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -29,30 +29,26 @@ class Predictions:
     A file that was moved, removed, or changed by anything else since the last write is noticed at
     the next one. Until the first one, an earlier file stays as it was. A run that continues keeps
     what is left of its file, and says so; ``length`` is the number of bytes that its earlier part
-    wrote.
+    wrote. Without a path there is no file, and nothing may be written.
 
     Raises:
       OSError: if it cannot be written, or is not what was written so far; its methods raise this
         too.
     """
 
-    def __init__(self, path: Path, target: Any, length: int = 0) -> None:
-        self._target, self._path, self._length = target, path, 0
-        self._is_file = not (is_standard(path) or is_special(path))
-        if is_standard(path):
-            self._file: Any = None
-            return
-        is_there = self._is_file and length > 0 and path.exists()
+    def __init__(self, path: Path | None, target: Any, length: int = 0) -> None:
+        self._target, self._path, self._length = target, cast(Path, path), 0
+        is_open = path is not None and not is_standard(path)
+        self._is_file = is_open and not is_special(self._path)
+        self._is_begun = self._is_file and length > 0 and self._path.exists()
         # another file keeps its content until the first row is written
-        mode = "r+b" if is_there else "ab" if self._is_file else "wb"
-        self._file, self._is_begun = open(path, mode, buffering=0), is_there  # noqa: SIM115
-        if is_there:
+        mode = "r+b" if self._is_begun else "ab" if self._is_file else "wb"
+        self._file: Any = open(self._path, mode, buffering=0) if is_open else None  # noqa: SIM115
+        if self._is_begun:
             self._length = self._kept(length)
         if self._is_file and self._length < length:
-            lost = (
-                f"{length - self._length:,} bytes that an earlier part of this run wrote are gone"
-            )
-            text = f"{path}: {lost}; it has no predictions of those rows"
+            lost = f"{length - self._length:,} bytes that an earlier part of this run wrote"
+            text = f"{path}: {lost} are gone; it has no predictions of those rows"
             show.aside(f"jaxmkl: --predictions: {text}")
 
     def _kept(self, length: int) -> int:
@@ -112,7 +108,7 @@ class Predictions:
 
     def check(self) -> None:
         """Raise an ``OSError`` unless the file is where and what it was after the last write."""
-        if self._file is None or not (self._is_file and self._is_begun):
+        if not self._is_begun:
             return
         about = os.fstat(self._file.fileno())
         try:

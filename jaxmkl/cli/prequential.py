@@ -13,24 +13,12 @@ import numpy as np
 
 from jaxmkl import Learner
 from jaxmkl._types import PyTree
-from jaxmkl.distributions import StudentMixture
-from jaxmkl.evaluate import (
-    Baselines,
-    Boosted,
-    Candidate,
-    Certainty,
-    Curve,
-    Densities,
-    Score,
-    Spaced,
-    Watched,
-    classes_of,
-    density_scores,
-    first_of,
-    predicts_densities,
-    predicts_log_odds,
-    shares,
-)
+from jaxmkl.distributions import StudentMixture, density_scores
+from jaxmkl.evaluate.baselines import Baselines, first_of
+from jaxmkl.evaluate.boosted import Boosted
+from jaxmkl.evaluate.candidates import Candidate, predicts_densities, predicts_log_odds, shares
+from jaxmkl.evaluate.scores import Certainty, Curve, Densities, Score, classes_of
+from jaxmkl.evaluate.watched import Spaced, Watched
 from jaxmkl.streaming import Stream
 from jaxmkl.tables import Chunk, Columns, Fills, Pipeline, Readable, Seen, readable
 from jaxmkl.wrappers import delayed
@@ -155,14 +143,10 @@ class Fingerprint(NamedTuple):
 
         numbers, others = rows.select(cs.numeric()), rows.select(~cs.numeric())
         nested = [cells for cells in others if cells.dtype.is_nested() or cells.dtype == pl.Object]
-        others = others.with_columns(
-            pl.Series(cells.name, [*map(repr, cells)]) for cells in nested
-        )
-        values = numbers.cast(pl.Float64).to_numpy(order="c")
-        return Fingerprint(
-            zlib.crc32(values.tobytes(), self.numbers),
-            zlib.crc32(others.write_csv(include_header=False).encode(), self.text),
-        )
+        texts = (pl.Series(cells.name, [*map(repr, cells)]) for cells in nested)
+        values = numbers.cast(pl.Float64).to_numpy(order="c").tobytes()
+        text = others.with_columns(texts).write_csv(include_header=False).encode()
+        return Fingerprint(zlib.crc32(values, self.numbers), zlib.crc32(text, self.text))
 
 
 class Progress(NamedTuple):
@@ -227,34 +211,34 @@ class Evaluation:
         most_bad: int = 0,
         keeps_fingerprint: bool = False,
     ) -> None:
-        K, keys = len(columns.classes), jax.random.split(jax.random.key(0), seeds)
-        seen = Seen.nothing(K) if pipeline is None else pipeline.seen
+        K, D = len(columns.classes), len(columns.features)
+        #: the rows that the pipeline had learned from
+        self.rows_before, seen, fills = 0, Seen.nothing(K), columns.init()
+        if pipeline is not None:
+            self.rows_before, seen, fills = pipeline.rows, pipeline.seen, pipeline.fills
+        self.columns, self._most_bad = columns, most_bad
+        self._keeps_fingerprint = keeps_fingerprint
+        self.warned: dict[str, None] = {}
+        self.bad: tuple[BadRow, ...] = ()  #: the rows that were skipped
+        self.latest = np.zeros((0, D), np.float32)  #: inputs of the last rows, LATEST at most
         baselines, score = Baselines.begin(K, delay, seen), Score.begin(K)
-        known_from = math.inf if seen.is_nothing else 0.0
-        begun = Achieved(None, score, Curve.begin(), known_from)
-        self.columns = columns
+        begun = Achieved(None, score, Curve.begin(), math.inf if seen.is_nothing else 0.0)
+        keys = jax.random.split(jax.random.key(0), seeds)
         self.runners: dict[str, list[Runner]] = {}  #: by the learner's name, one for each seed
         for one in candidates:
-            if pipeline is None:
-                states = [one.learner.init(key, len(columns.features)) for key in keys]
-            else:
-                states = [pipeline.state]
+            states = [pipeline.state] if pipeline else [one.learner.init(key, D) for key in keys]
             self.runners[one.name] = [
                 Runner(one.learner, state, delay, begun, compiles=not i)
                 for i, state in enumerate(states)
             ]
-        #: the rows that the pipeline had learned from
-        self.rows_before = 0 if pipeline is None else pipeline.rows
-        self.warned: dict[str, None] = {}
-        self.bad: tuple[BadRow, ...] = ()  #: the rows that were skipped
-        self._most_bad, self._keeps_fingerprint = most_bad, keeps_fingerprint
-        fills, unseen = columns.init() if pipeline is None else pipeline.fills, len(columns.kinds)
-        #: inputs of the last rows (n, D), LATEST at most
-        self.latest = np.zeros((0, len(columns.features)), np.float32)
-        watched = Watched.begin(len(columns.features), K, len(candidates), delay, seen)
-        boosted = Boosted.begin(len(columns.features), K, delay)
-        known = fills, np.zeros(unseen, int), baselines, (score, score)
-        self.now = Progress(*known, watched=watched, boosted=boosted)
+        self.now = Progress(
+            fills,
+            unseen=np.zeros(len(columns.kinds), int),
+            baselines=baselines,
+            scores=(score, score),
+            watched=Watched.begin(D, K, len(candidates), delay, seen),
+            boosted=Boosted.begin(D, K, delay),
+        )
 
     def evaluate(self, chunk: Chunk) -> Outcome:
         """Evaluate a chunk; nothing changes here before :meth:`take` accepts the outcome.
@@ -273,18 +257,18 @@ class Evaluation:
             raise ValueError(found.refusal)
         now, target, K = self.now, cast(Any, self.columns.target), len(self.columns.classes)
         given = (y - now.baselines.starting(y)).astype(np.float32)
-        runs = {name: [self._run(name, runner, X, given) for runner in each]
-                  for name, each in self.runners.items()}  # fmt: skip
+        runs = [self._run(name, runner, X, given)
+                for name, each in self.runners.items() for runner in each]  # fmt: skip
         labels = target.places(y)
         rows = now.num_rows + np.arange(len(labels))
         baselines, by_baselines = now.baselines.after(labels)
-        achieved = (one for each in runs.values() for one, *_ in each)
-        judged = np.where(rows >= judged_from(baselines, achieved), labels, np.nan)
-        scored = {name: [_scored(*one, rows, judged, baselines) for one in each]
-                  for name, each in runs.items()}  # fmt: skip
+        first_judged = judged_from(baselines, (achieved for achieved, *_ in runs))
+        judged = np.where(rows >= first_judged, labels, np.nan)
+        scored = [_scored(*one, rows, judged, baselines) for one in runs]
         first, last = (score.after(values, judged) for score, values in
                        zip(now.scores, by_baselines, strict=True))  # fmt: skip
-        said = {name: each[0][1] for name, each in scored.items()}
+        firsts = (written for _, written in scored[:: len(scored) // len(self.runners)])
+        said = dict(zip(self.runners, firsts, strict=True))
         watched, boosted, start = now.watched, now.boosted, 0.0 if K else baselines.start
         if watched is not None:
             each = [one.prediction for one in said.values()]
@@ -305,7 +289,7 @@ class Evaluation:
         if self._keeps_fingerprint:
             rows_of_chunk = chunk.frame[: found.passed]
             then = then._replace(fingerprint=now.fingerprint.after(rows_of_chunk))
-        progress = [one for each in scored.values() for one, _ in each]
+        progress = [achieved for achieved, _ in scored]
         latest = np.concatenate([self.latest, X])[-LATEST:]
         return Outcome(then, progress, said, labels, latest, found.chunk, bad, found.refusal)
 

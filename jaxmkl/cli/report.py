@@ -24,9 +24,10 @@ def page(results: Results) -> str:
     Every row was predicted before its label was seen, so all errors are those on new rows.
     """
     name = "standard input" if results.source == "-" else Path(results.source).name
+    advice = [one.text for one in results.advice]
     parts = [
         _head(results, name),
-        *_next(results),
+        *([markup.section("What next", markup.items(advice))] if advice else []),
         _table(results),
         _errors(results),
         _labels(results),
@@ -61,11 +62,6 @@ def _head(results: Results, name: str) -> Element:
         facts.append(("errors", unjudged(results)))
     made.append(markup.pairs(facts))
     return made
-
-
-def _next(results: Results) -> list[Element]:
-    said = [one.text for one in results.advice]
-    return [markup.section("What next", markup.items(said))] if said else []
 
 
 def _verdict(results: Results) -> str:

@@ -15,24 +15,13 @@ import numpy as np
 from jaxmkl._version import __version__
 from jaxmkl.cli import effects, options
 from jaxmkl.cli.prequential import BOOSTING, LINEAR, BadRow, Evaluation, Runner, judged_from
-from jaxmkl.evaluate import (
-    Candidate,
-    Effect,
-    Row,
-    Score,
-    WordEffect,
-    advice,
-    by_column,
-    has_linear_bank,
-    held_bytes,
-    importances,
-    kernel_weights,
-    lines,
-    plain,
-    rows,
-    state_bytes,
-)
+from jaxmkl.evaluate import advice
 from jaxmkl.evaluate.advice import Advice
+from jaxmkl.evaluate.candidates import Candidate, has_linear_bank, importances, kernel_weights
+from jaxmkl.evaluate.effects import Effect, WordEffect, by_column
+from jaxmkl.evaluate.memory import held_bytes, state_bytes
+from jaxmkl.evaluate.rows import Row, lines, plain, rows
+from jaxmkl.evaluate.scores import Score
 from jaxmkl.tables import SkippedRows
 
 SORTED = 0.9  # a table looks sorted if the kappa of the last label is above this
@@ -41,37 +30,31 @@ JUDGED = 100  # rows that must have been judged before it is called so
 
 
 class Learned(NamedTuple):
-    """The cost of a learner, and what it learned."""
+    """The cost of a learner, and what its first seed learned; empty where it has no such thing."""
 
-    microseconds: float = math.nan  #: per row, without compilation
+    microseconds: float = math.nan  #: per row of a run, without compilation
     state_bytes: int = 0  #: of its state at the end
-    #: of the kernels at the end, by their names, of the first seed; empty without any
-    kernel_weights: Mapping[str, float] = {}
-    #: how much each input matters, by its name, of the first seed; empty without a learned metric
-    importances: Mapping[str, float] = {}
+    kernel_weights: Mapping[str, float] = {}  #: at the end, by the kernels' names
+    importances: Mapping[str, float] = {}  #: of the inputs in its learned metric, by their names
     #: how often the predicted class was right, by its probability, in bins of equal width on
-    #: [0, 1], of the first seed: ``counts`` of rows, their mean ``confidence``, ``accuracy``;
-    #: empty without probabilities
+    #: [0, 1]: ``counts`` of rows, their mean ``confidence``, ``accuracy``
     calibration: Mapping[str, tuple[float, ...]] = {}
-    #: the densities of numbers, of the first seed: ``pit``, rows by the probability integral
-    #: transform in ten bins; ``curves``, means over the windows of ``Results.curves`` of
-    #: ``log_score``, ``crps``, ``coverage`` and ``width``; ``latest``, of the last rows ``row``,
-    #: ``label``, ``prediction``, ``low`` and ``high``; empty without densities
+    #: the densities of numbers: ``pit``, rows by the probability integral transform in ten bins;
+    #: ``curves``, means over the windows of ``Results.curves`` of ``log_score``, ``crps``,
+    #: ``coverage`` and ``width``; ``latest``, of the last rows ``row``, ``label``,
+    #: ``prediction``, ``low`` and ``high``
     density: Mapping[str, Any] = {}
-    #: the sums of ``importances`` over the inputs of each column
-    column_importances: Mapping[str, float] = {}
+    column_importances: Mapping[str, float] = {}  #: sums over the inputs of each column
     #: how much the error (of probabilities the log loss) grows if a column has the values of other
-    #: rows, as a share of it, over some rows of the last half, the largest first; of the first
-    #: seed, where a report or figures are written
+    #: rows, as a share of it, over some rows of the last half, the largest first; this, effects
+    #: and words are told where a report or figures are written
     growth: Mapping[str, float] = {}
-    #: partial dependence on the columns that matter most, by name, over the last rows, of the
-    #: first seed, where a report or figures are written: of the number in units of the target,
-    #: of the probability (or the margin) of the second of two classes, or of the probability of
-    #: the class predicted most often
+    #: partial dependence on the columns that matter most, by name, over the last rows: of the
+    #: number in units of the target, of the probability (or the margin) of the second of two
+    #: classes, or of the probability of the class predicted most often
     effects: Mapping[str, Effect] = {}
-    #: the class whose probability (or margin) effects and words are of; "" of numbers
-    told_class: str = ""
-    #: judged rows of class i that were taken for class j (K, K), of the first seed; () of numbers
+    told_class: str = ""  #: the class that effects and words are of; "" of numbers
+    #: judged rows of class i that were taken for class j (K, K); () of numbers
     confusion: tuple[tuple[float, ...], ...] = ()
     #: of columns of texts, by name, the words that change ``effects``' numbers most
     words: Mapping[str, Mapping[str, WordEffect]] = {}
@@ -80,8 +63,7 @@ class Learned(NamedTuple):
     #: of numbers, over the windows of ``Results.curves``: the ``mean`` of labels minus predictions
     #: and their ``deviation`` from it
     residuals: Mapping[str, tuple[float, ...]] = {}
-    #: weights of a mixture's memories and banks, and of a stack's parts, before each ``row``, by
-    #: their names
+    #: weights of a mixture's memories and banks, and of a stack's parts, before each ``row``
     shares: Mapping[str, tuple[float, ...]] = {}
 
 
@@ -94,6 +76,12 @@ class Curves(NamedTuple):
     #: first seed; NaN for a window without labels
     error: Mapping[str, tuple[float, ...]]
     labels: Mapping[str, tuple[float, ...]]  #: share of labels asked for, by learner (W,)
+
+
+def versions() -> dict[str, str]:
+    """The versions of the packages in use."""
+    found = {"jaxmkl": __version__, "python": platform.python_version()}
+    return found | {name: importlib.metadata.version(name) for name in ("jax", "numpy", "polars")}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,9 +117,8 @@ class Results:
     advice: tuple[Advice, ...] = ()
     is_interrupted: bool = False  #: whether it was stopped before the table's end
     ended_by: str = ""  #: the sentence on what stopped it, if that was no interrupt
-    #: rows that were skipped: the ``number`` of each, and the ``reason`` why it cannot be read
-    bad_rows: tuple[Mapping[str, Any], ...] = ()
-    versions: Mapping[str, str] = dataclasses.field(default_factory=lambda: versions())
+    bad_rows: tuple[BadRow, ...] = ()  #: those that were skipped
+    versions: Mapping[str, str] = dataclasses.field(default_factory=versions)
 
     @property
     def lines(self) -> dict[str, dict[str, Row]]:
@@ -170,12 +157,6 @@ class Results:
         return json.dumps(plain(content), indent=1, allow_nan=False) + "\n"
 
 
-def versions() -> dict[str, str]:
-    """The versions of the packages in use."""
-    found = {"jaxmkl": __version__, "python": platform.python_version()}
-    return found | {name: importlib.metadata.version(name) for name in ("jax", "numpy", "polars")}
-
-
 # --- of a run that has ended ---------------------------------------------------------------------
 
 
@@ -194,7 +175,9 @@ def results_of(
     if columns.classes and now.scores[1].kappa > SORTED:
         notes.append("the last label is nearly always right: the table looks sorted, and "
                      "learners that follow the last label look better than they are")  # fmt: skip
-    notes += _of_worse(made, evaluation) + of_bad_rows(evaluation.bad)
+    notes += _of_worse(made, evaluation)
+    if evaluation.bad:
+        notes.append(str(SkippedRows([row.number for row in evaluation.bad])))
     notes += columns.losses(now.unseen)
     begin = judged_from(now.baselines, (runner.now for runner in evaluation.everyone))
     learned, moved = dict[str, Learned](), dict[str, advice.Permuted]()
@@ -219,7 +202,7 @@ def results_of(
         columns=columns.notes,
         advice=_advice(learned, evaluation, moved),
         notes=(*notes, *evaluation.warned),
-        bad_rows=tuple(row._asdict() for row in evaluation.bad),
+        bad_rows=evaluation.bad,
         settings=options.plain(given, options.OF_THE_LINE),
         seconds=now.seconds,
         peak_bytes=held_bytes(),
@@ -309,11 +292,10 @@ def _advice(
     """What to do next, by the learner that errs least."""
     now, K, runners = evaluation.now, len(evaluation.columns.classes), evaluation.runners
     metric = "share of mistakes" if K else "mean squared error"
-    errors = _mean_errors(evaluation)
-    best = min(errors, key=lambda name: np.nan_to_num(errors[name], nan=np.inf))
+    best = next(iter(mean_errors(evaluation)))
     curves = {name: of[0].now.score.curve for name, of in runners.items()}
     X, y, said = evaluation.judged
-    columns, by_best = effects.single_numbers(evaluation.columns, X), said[[*errors].index(best)]
+    columns, by_best = effects.single_numbers(evaluation.columns, X), said[[*runners].index(best)]
     blind = min(now.scores, key=lambda score: score.error)
     found = [advice.leaks(columns, y, by_best, K, blind.error)]
     found.append(drift := advice.drift(curves[best], metric))
@@ -336,10 +318,11 @@ def _advice(
     return tuple(one for one in found if one is not None)
 
 
-def _mean_errors(evaluation: Evaluation) -> dict[str, float]:
-    """The errors of the learners so far, each the mean of its seeds."""
-    return {name: float(np.mean([one.now.score.error for one in each]))
-            for name, each in evaluation.runners.items()}  # fmt: skip
+def mean_errors(evaluation: Evaluation) -> dict[str, float]:
+    """The errors of the learners so far, each the mean of its seeds, the least first."""
+    found = {name: float(np.mean([one.now.score.error for one in each]))
+             for name, each in evaluation.runners.items()}  # fmt: skip
+    return dict(sorted(found.items(), key=lambda item: np.nan_to_num(item[1], nan=np.inf)))
 
 
 def _curves(evaluation: Evaluation) -> Curves:
@@ -361,8 +344,9 @@ def _of_worse(made: Sequence[Candidate], evaluation: Evaluation) -> list[str]:
     baseline, classes = evaluation.now.scores[0], evaluation.columns.classes
     if baseline.num_judged < JUDGED or not baseline.error:
         return []
-    ratios = {name: error / baseline.error for name, error in _mean_errors(evaluation).items()}
-    worse = {name: ratio for name, ratio in ratios.items() if ratio > WORSE}
+    errors = mean_errors(evaluation)
+    worse = {one.name: ratio for one in made
+             if (ratio := errors[one.name] / baseline.error) > WORSE}  # fmt: skip
     if not worse:
         return []
     of, unit = ("most frequent class", "mistakes") if classes else ("mean", "squared error")
@@ -373,8 +357,3 @@ def _of_worse(made: Sequence[Candidate], evaluation: Evaluation) -> list[str]:
         text += "; where inputs tell little, or labels have heavy tails, a step of size η only "
         text += "adds noise, about 1/(1 - η |z|²) times: take a tenth of it (--set step_size=...)"
     return [text]
-
-
-def of_bad_rows(bad: Sequence[BadRow]) -> list[str]:
-    """A sentence on the rows that were skipped, if there are any."""
-    return [str(SkippedRows([row.number for row in bad]))] if bad else []

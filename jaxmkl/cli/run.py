@@ -16,21 +16,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from jaxmkl._devices import failure
-from jaxmkl._files import written_whole
 from jaxmkl.cli import options, show
 from jaxmkl.cli.interrupts import Interrupts
 from jaxmkl.cli.kept import Kept
-from jaxmkl.cli.outputs import reserved, standard_output
+from jaxmkl.cli.outputs import opened, reserved
 from jaxmkl.cli.pipelines import differences, own_pipeline
 from jaxmkl.cli.predictions import Predictions
 from jaxmkl.cli.prequential import Evaluation, Fingerprint, Outcome
-from jaxmkl.cli.results import Results, of_bad_rows, results_of
+from jaxmkl.cli.results import Results, mean_errors, results_of
 from jaxmkl.command_line import is_standard, setting
 from jaxmkl.evaluate import Candidate, UsageError, candidates
-from jaxmkl.tables import Chunk, Columns, Pipeline, Table, save_pipeline
+from jaxmkl.tables import Chunk, Columns, Pipeline, SkippedRows, Table, save_pipeline
 
 FIGURES = "figures and curves"
 PATIENCE = 0.5  # seconds in which an interrupted chunk may end by itself, after the first one
@@ -113,35 +110,27 @@ def begun(given: Namespace, interrupts: Interrupts) -> "Run":
     from jaxmkl.tables import open_table
     from jaxmkl.tables.source import ROWS, beginning
 
-    began, kept = time.perf_counter(), None
-    own = [*OWN, *["seeds"] * (given.seeds > 1)]
+    began, own = time.perf_counter(), [*OWN, *["seeds"] * (given.seeds > 1)]
     pipeline = None if given.from_ is None else own_pipeline(given.from_, given, own)
-    if given.checkpoint is not None:
-        kept = Kept(given)
-    elif given.every is not None:
-        raise UsageError("--every needs a checkpoint; name its file with --checkpoint")
-    opened = open_table if pipeline is None else pipeline.open
+    kept = Kept(given)
+    open_it = open_table if pipeline is None else pipeline.open
     with contextlib.ExitStack() as opening:
-        table = opened(given.file, **options.reading(given), keep_refused=True)
+        table = open_it(given.file, **options.reading(given), keep_refused=True)
         opening.callback(table.close)
         size = max(ROWS, given.first)
         chunks = table.chunks(size)
         # rows that decide on the columns are waited for
         first, rows = beginning(table, chunks, size, 1 if pipeline else given.first)
-        columns = pipeline.columns if pipeline else _columns(given, table, first, rows)
-        columns = columns if kept is None else kept.columns(columns)
+        decided = pipeline.columns if pipeline else _columns(given, table, first, rows)
+        columns = kept.columns(decided)
         made, notes = _candidates(given, columns, pipeline, table)
-        of_run = given.seeds, given.delay, pipeline, given.bad_rows, kept is not None
+        of_run = given.seeds, given.delay, pipeline, given.bad_rows, given.checkpoint is not None
         evaluation = Evaluation(columns, made, *of_run)
-        if kept is not None:
-            kept.resume(evaluation)
+        kept.resume(evaluation)
         if given.save is not None:
             for runners in evaluation.runners.values():
                 runners[0].settled()  # compiled here, where an interrupt has nothing to save
-        predictions = None
-        if given.predictions is not None:
-            length = 0 if kept is None else kept.length
-            predictions = Predictions(given.predictions, columns.target, length)
+        predictions = Predictions(given.predictions, columns.target, kept.length)
         opening.pop_all()
     chunks = itertools.chain([first], chunks)
     files = table, chunks, predictions, kept
@@ -169,8 +158,8 @@ class Run:
     interrupts: Interrupts
     table: Table
     chunks: Iterator[Chunk]
-    predictions: Any  #: the file of predictions, or None
-    kept: Any  #: the checkpoint, or None
+    predictions: Predictions
+    kept: Kept  #: its checkpoint
     evaluation: Evaluation
     made: list[Candidate]  #: the learners that are evaluated
     notes: list[str]
@@ -179,9 +168,8 @@ class Run:
 
     def close(self) -> None:
         """Close the predictions that an error left open."""
-        if self.predictions is not None:
-            with contextlib.suppress(OSError):
-                self.predictions.close()
+        with contextlib.suppress(OSError):
+            self.predictions.close()
 
     def evaluated(self, say: show.Report) -> Ending:
         """Evaluate the rows up to the end of the table, or until the run ends before that.
@@ -233,8 +221,8 @@ class Run:
             text = f"belongs to a run past row {end:,}, and {given.file} has only"
             raise UsageError(f"--checkpoint: {given.checkpoint} {text} {read:,} rows")
         if not evaluation.now.num_rows and evaluation.bad:
-            bad = of_bad_rows(evaluation.bad)[0]
-            raise UsageError(f"{given.file} has no row that can be read; {bad}")
+            skipped = SkippedRows([row.number for row in evaluation.bad])
+            raise UsageError(f"{given.file} has no row that can be read; {skipped}")
         if not evaluation.now.num_rows:
             raise UsageError(f"--skip {given.skip}: {given.file} has no rows after these")
 
@@ -283,7 +271,7 @@ class Run:
         early = self.interrupts.status > 0 or bool(ending.why)
         results = results_of(given, evaluation, self.made, self.notes, early, ending.why)
         said = [
-            self._write("save", lambda: _saved(given, results, evaluation)),
+            self._write("save", lambda: _saved(given, evaluation)),
             self._write("json", lambda: _text(given.json, results.to_json(), FIGURES)),
             self._write("report", lambda: _text(given.report, _page(results), "report")),
         ]
@@ -316,13 +304,9 @@ class Run:
 
 def _text(path: Path, text: str, what: str) -> str:
     """Write a text, and return a sentence that says where it is."""
-    if is_standard(path):
-        (file := standard_output()).write(text)
-        file.flush()
-        return f"{what}: standard output"
-    with written_whole(path) as file:
-        file.write(text.encode("utf-8", "backslashreplace"))
-    return f"{what}: {path}"
+    with opened(path) as file:
+        file.write(text)
+    return f"{what}: {'standard output' if is_standard(path) else path}"
 
 
 def _page(results: Results) -> str:
@@ -353,13 +337,12 @@ def _candidates(
     return [one], differences(pipeline, table.names, table.named_by)
 
 
-def _saved(given: Namespace, results: Results, evaluation: Evaluation) -> str:
+def _saved(given: Namespace, evaluation: Evaluation) -> str:
     """Save the learner with the least error, and return a sentence about it."""
-    errors = {name: results.lines[name][results.error].mean for name in results.learners}
-    best = min(errors, key=lambda name: np.nan_to_num(errors[name], nan=np.inf))
+    best, *others = mean_errors(evaluation)
     learner, state = evaluation.runners[best][0].settled()
     rows_so_far = evaluation.rows_before + evaluation.now.num_rows
-    made = evaluation.columns, evaluation.now.fills, rows_so_far, results.source
+    made = evaluation.columns, evaluation.now.fills, rows_so_far, given.file
     save_pipeline(given.save, Pipeline(learner, state, *made, seen=evaluation.now.baselines.seen))
-    why = ", with the least error" if len(errors) > 1 else ""
+    why = ", with the least error" if others else ""
     return f"pipeline: {given.save} ({best}{why}); predict with: jaxmkl predict {given.save} FILE"

@@ -63,19 +63,13 @@ def progress(name: str) -> Iterator[Report]:
     if not sys.stderr.isatty():
         yield lambda rows, share: None
         return
+    from rich import progress as rich
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
 
-    name_column = TextColumn("{task.description}", markup=False)
-    columns = name_column, BarColumn(), TextColumn("{task.fields[rows]}")
-    times = TimeElapsedColumn(), TextColumn("left:"), TimeRemainingColumn()
-    bar = Progress(*columns, *times, console=Console(stderr=True), transient=True)
+    name_column = rich.TextColumn("{task.description}", markup=False)
+    columns = name_column, rich.BarColumn(), rich.TextColumn("{task.fields[rows]}")
+    times = rich.TimeElapsedColumn(), rich.TextColumn("left:"), rich.TimeRemainingColumn()
+    bar = rich.Progress(*columns, *times, console=Console(stderr=True), transient=True)
     task = bar.add_task(printable(name), total=None, rows="")
 
     def say(rows: int, share: float | None) -> None:
@@ -103,16 +97,12 @@ def table(results: Results, file: TextIO | None = None) -> None:
     wide = console.width if console.is_terminal else WIDTH
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     shown.add_column("", no_wrap=True)
-    for name in results.metrics:
-        shown.add_column(METRICS[name][0], justify="right", no_wrap=True)
-    for title in COSTS:
+    for title in (*(METRICS[name][0] for name in results.metrics), *COSTS):
         shown.add_column(title, justify="right", no_wrap=True)
     for name, line in results.lines.items():
         cells = [mean_and_std(line.get(metric)) for metric in results.metrics]
-        is_baseline = name not in results.learners
-        shown.add_row(
-            printable(name), *cells, *costs(results, name), style="dim" if is_baseline else None
-        )
+        style = None if name in results.learners else "dim"
+        shown.add_row(printable(name), *cells, *costs(results, name), style=style)
     needed = Console(width=1000).measure(shown).maximum
     console = Console(**plain, width=max(wide, needed))  # figures are never cut
     rows = f"{results.num_rows:,} rows of {results.num_inputs} inputs"
