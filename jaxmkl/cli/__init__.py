@@ -39,11 +39,9 @@ from jaxmkl.evaluate import UsageError, printable
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit status.
+    """Run one command and return its exit status, 143 after SIGTERM.
 
-    The status is 0 on success, 1 if a file could not be written or the device failed, 2 for a
-    request that cannot be met, which a line on standard error explains, 130 after an interrupt and
-    143 after SIGTERM.
+    A line on standard error explains what cannot be met or done.
     """
     out: Any = sys.stdout
     if not hasattr(out, "reconfigure"):

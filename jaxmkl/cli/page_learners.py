@@ -127,7 +127,7 @@ def _transforms(results: Results, of: Mapping[str, Mapping[str, Any]]) -> Elemen
     bins = len(next(iter(shares.values())))
     ends = [100 * (i + 1) // bins for i in range(bins)]
     lines = steps(ends, shares | {UNIFORM: np.full(bins, 100 / bins)})
-    high = 1.08 * max(200 / bins, *(each.max() for each in shares.values()))
+    high = 1.08 * max(200 / bins, float(np.max([*shares.values()])))
     panel = Panel("", "predicted probability of at most the label, in %", "rows, in %", lines,
                   grey=[UNIFORM], limits=(0, high))  # fmt: skip
     titles = [f"{begin} to {end} %" for begin, end in zip((0, *ends), ends, strict=False)]

@@ -4,7 +4,7 @@ characters, which no page can hold, are shown as escapes."""
 import base64
 import hashlib
 import importlib.resources
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from xml.etree.ElementTree import Element, tostring
 
 from jaxmkl.evaluate.rows import Row, mean_and_std, printable
@@ -60,12 +60,8 @@ def pairs(of: Iterable[tuple[str, str]]) -> Element:
 
 def command(line: str) -> Element:
     """Return a line of a shell, which is broken between its words only."""
-    made = element("pre")
-    for i, word in enumerate(line.split(" ")):
-        made.append(element("span", word))
-        made[i].tail = " "
-    made[-1].tail = None
-    return made
+    words = (element("span", word) for word in line.split(" "))
+    return element("pre", *[part for word in words for part in (word, " ")][:-1])
 
 
 def folded(title: str, inside: Element) -> Element:
@@ -73,10 +69,9 @@ def folded(title: str, inside: Element) -> Element:
     return element("details", element("summary", title), inside)
 
 
-def table(head: Sequence[Element | str], rows: Iterable[Element]) -> Element:
+def table(head: Iterable[str], rows: Iterable[Element]) -> Element:
     """Return a table that scrolls sideways if it is wider than the page."""
-    titles = (cell if isinstance(cell, Element) else element("th", cell, scope="col")
-              for cell in head)  # fmt: skip
+    titles = (element("th", title, scope="col") for title in head)
     top = element("thead", element("tr", *titles))
     body = element("tbody", *rows)
     return element("div", element("table", top, body), class_="wide", tabindex=0)
