@@ -257,14 +257,9 @@ class Cells:
     def refuse(self, wrong: pl.Series, why: str, cells: pl.Series | None = None) -> None:
         """Refuse the rows of wrong cells; ``why`` shows the cell in the place of ``{}``."""
         cells = self.values if cells is None else cells
-        rows = wrong.arg_true().to_list()
-        if rows:
-            raise RefusedRows(
-                {
-                    row: f"{self.where(row)}: {why.replace('{}', repr(cells[row]), 1)}"
-                    for row in rows
-                }
-            )
+        found = {row: why.replace("{}", repr(cells[row]), 1) for row in wrong.arg_true()}
+        if found:
+            raise RefusedRows({row: f"{self.where(row)}: {text}" for row, text in found.items()})
 
     def refuse_unread(self, found: pl.Series, why: str) -> None:
         """Refuse the rows whose cell is not missing, but was not ``found`` to be anything."""
@@ -272,16 +267,13 @@ class Cells:
 
     def refuse_commas(self) -> None:
         """Refuse text that is numbers with commas, if these may be either of two signs."""
-
-        def has_commas(bare: pl.Series) -> pl.Series:
-            return bare.str.contains(GROUPED[","]) | bare.str.contains(DECIMAL_COMMA)
-
         written, bare = self.signed
-        commas = has_commas(bare)
+        with_commas = f"{GROUPED[',']}|{DECIMAL_COMMA}"
+        commas = bare.str.contains(with_commas)
         numbers = commas | parsed(bare).is_not_null()
         if commas.any() and int(numbers.sum()) > MOSTLY * len(numbers):
             why = "write them with a decimal point and nothing between thousands"
-            wrong = has_commas(written.bare(self.values))
+            wrong = written.bare(self.values).str.contains(with_commas)
             self.refuse(wrong, f"numbers with commas, e.g. {{}}; {why}")
 
     def numbers(self, written: Notation) -> np.ndarray:
@@ -314,17 +306,17 @@ def series_of(name: str, values: list) -> pl.Series:
         return pl.Series(name, [None if v is None else _as_float(v) for v in values], pl.Float64)
     if any(all(issubclass(kind, of) for kind in kinds) for of in TEMPORAL):
         return pl.Series(name, values)
-    return pl.Series(name, [None if v is None else _as_text(v) for v in values], pl.String)
-
-
-def _as_text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    texts = [v if v is None else str(v).lower() if isinstance(v, bool) else str(v) for v in values]
+    return pl.Series(name, texts, pl.String)
 
 
 def _of_python(value: Any) -> Any:
+    """A value of Python in place of NumPy's; None if Python, NumPy or pandas marks it missing."""
     if isinstance(value, np.datetime64 | np.timedelta64):  # as nanoseconds it would be an integer
         value = value.astype(f"{value.dtype.kind}8[us]")
-    return value.item() if hasattr(value, "item") else value
+    value = value.item() if hasattr(value, "item") else value
+    is_gap = isinstance(value, float) and value != value
+    return None if is_gap or type(value).__name__ in ("NAType", "NaTType") else value
 
 
 def _as_float(value: int | float) -> float:
@@ -351,9 +343,7 @@ def parsed(cells: pl.Series, written: Notation | None = None) -> pl.Series:
         return cells.dt.total_microseconds() / 1e6
     if isinstance(cells.dtype, pl.Time):
         return cells.cast(pl.Int64) / 3.6e12
-    if cells.dtype != pl.String:
-        return cells.cast(pl.Float64, strict=False)
-    if written is None:
+    if cells.dtype != pl.String or written is None:
         return cells.cast(pl.Float64, strict=False)
     bare = written.bare(cells)
     if written.decimal == ",":  # a point that is left would be a decimal one

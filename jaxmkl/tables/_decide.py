@@ -4,7 +4,7 @@ import math
 import re
 import shlex
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import polars as pl
@@ -48,7 +48,7 @@ def kind_of(cells: Cells, wanted: str | None = None, keep: bool = False) -> Deci
       ValueError: numbers or dates can be read in two ways, or a kind does not fit.
     """
     if wanted is None:
-        return next(found for rule in RULES if (found := rule(cells, keep)) is not None)
+        return _decided(cells, keep)
     if "%" in wanted:
         return _time(cells, wanted)
     if number := re.fullmatch(r"text:(\d+)", wanted):
@@ -77,68 +77,41 @@ def plainly_numbers(chunk: Chunk, names: Sequence[str], keep: bool) -> dict[str,
             for name, start, is_heavy, is_sure in decided if is_sure}  # fmt: skip
 
 
-# --- rules: the first one that does not return None decides --------------------------------------
-
-
-def _nested(cells: Cells, keep: bool) -> Decision | None:
-    dtype = cells.raw.dtype
-    if dtype == pl.Object and nested(cells.known).all():
+def _decided(cells: Cells, keep: bool) -> Decision:
+    """Decide by the first rule that fits."""
+    name, known, dtype = cells.name, cells.known, cells.raw.dtype
+    if dtype == pl.Object and nested(known).all():
         return _left_out(cells, "holds lists or objects, neither numbers nor text")
-    is_other = dtype.is_nested() or dtype == pl.Binary or cells.flat.dtype.is_nested()
-    return _other_type(cells, keep) if is_other else None
-
-
-def _constant(cells: Cells, keep: bool) -> Decision | None:
-    known = cells.known
+    neither = f"holds {cells.values.dtype}, neither numbers nor text"
+    if dtype.is_nested() or dtype == pl.Binary:
+        return _left_out(cells, neither)
+    values = cells.flat
     if known.is_empty():
         return _left_out(cells, "has no value in the first rows", "")
-    if keep or cells.has_gaps or len(known) == 1 or known.n_unique() > 1:
-        return None
-    return _left_out(cells, f"is {known[0]!r} in all of the first rows", cells.words[0])
-
-
-def _typed_time(cells: Cells, keep: bool) -> Decision | None:
-    if cells.raw.dtype == pl.Time:
-        return _time(cells, CLOCKS[0])
-    return _time(cells, None) if isinstance(cells.raw.dtype, pl.Date | pl.Datetime) else None
-
-
-def _numeric(cells: Cells, keep: bool) -> Decision | None:
-    if cells.style is None:
-        return None
-    numbers = parsed(cells.known, cells.style.written)
-    why = "" if keep or cells.style.share < 1 else _names_rows(cells.name, numbers)
-    return _left_out(cells, why) if why else _number(cells)
-
-
-def _truth_values(cells: Cells, keep: bool) -> Decision | None:
-    dtype = cells.values.dtype
-    is_truth = dtype == pl.Boolean or (dtype == pl.String and truth_in(cells.known.unique()))
-    return _boolean(cells) if is_truth else None
-
-
-def _other_type(cells: Cells, keep: bool) -> Decision | None:
-    dtype = cells.values.dtype
-    why = f"holds {dtype}, neither numbers nor text"
-    return _left_out(cells, why) if dtype != pl.String else None
-
-
-def _time_in_text(cells: Cells, keep: bool) -> Decision | None:
-    name, known, forms = cells.name, cells.known, forms_of(cells.known)
+    if not (keep or cells.has_gaps or len(known) == 1 or known.n_unique() > 1):
+        return _left_out(cells, f"is {known[0]!r} in all of the first rows", cells.words[0])
+    if isinstance(dtype, pl.Date | pl.Datetime | pl.Time):
+        return _time(cells, CLOCKS[0] if dtype == pl.Time else None)
+    if (style := cells.style) is not None:
+        is_kept = keep or style.share < 1
+        why = "" if is_kept else _names_rows(name, parsed(known, style.written))
+        return _left_out(cells, why) if why else _number(cells)
+    if values.dtype == pl.Boolean or (values.dtype == pl.String and truth_in(known.unique())):
+        return _boolean(cells)
+    if values.dtype != pl.String:
+        return _left_out(cells, neither)
+    forms = forms_of(known)
     cells.refuse_commas()
     if len(forms) > 1:
         found = f"{known[0]!r} and all others are times of the forms {' and '.join(forms)}"
         raise ValueError(f"{cells.where(0)}: {found}: choose one (--as {name}={forms[0]})")
-    return _time(cells, forms[0]) if forms else None
-
-
-def _words(cells: Cells, keep: bool) -> Decision:
-    known, distinct = cells.known, cells.known.n_unique()
-    lengths: Any = known.str.count_matches(r"\w+").mean()
+    if forms:
+        return _time(cells, forms[0])
+    distinct, lengths = known.n_unique(), cast(float, known.str.count_matches(r"\w+").mean())
     if distinct == len(known) >= MANY and lengths < 3:
         return _left_out(cells, "holds another word in each row, which names it")
-    found = _categories(cells) if distinct <= FEW else _text(cells)
-    return found._replace(note=found.note + _of_gaps(cells))
+    decided = _categories(cells) if distinct <= FEW else _text(cells)
+    return decided._replace(note=decided.note + _of_gaps(cells))
 
 
 def _of_gaps(cells: Cells) -> str:
@@ -154,12 +127,6 @@ def _of_gaps(cells: Cells) -> str:
     return f"; without {shown(words.to_list())} it is numbers or times (--missing={missing})"
 
 
-RULES = (
-    *(_nested, _constant, _typed_time, _numeric, _truth_values, _other_type, _time_in_text),
-    _words,
-)
-
-
 def _names_rows(name: str, numbers: pl.Series) -> str:
     """Say why numbers name the rows; "" if they do not."""
     if len(numbers) < MANY or numbers.n_unique() < len(numbers):
@@ -170,9 +137,6 @@ def _names_rows(name: str, numbers: pl.Series) -> str:
     whole = numbers.is_finite().all() and (numbers == numbers.round()).all()
     names = whole and NAMES_ROWS.search(name)
     return "holds another whole number in each row, which names it" if names else ""
-
-
-# --- decisions -----------------------------------------------------------------------------------
 
 
 def _left_out(cells: Cells, why: str, constant: str | None = None) -> Decision:

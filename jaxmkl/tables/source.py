@@ -236,14 +236,7 @@ def of_rows(rows: Sequence[Any]) -> pl.DataFrame:
 
 def _of_rows(rows: Sequence[Any]) -> pl.DataFrame:
     names = dict.fromkeys(name for row in rows for name in row)
-    cells = ((name, [_known(row.get(name)) for row in rows]) for name in names)
-    return pl.DataFrame([series_of(name, values) for name, values in cells])
-
-
-def _known(cell: Any) -> Any:
-    """The cell, or None if Python, NumPy or pandas marks it as missing."""
-    is_gap = type(cell).__name__ in ("NAType", "NaTType")
-    return None if is_gap or (isinstance(cell, float) and cell != cell) else cell
+    return pl.DataFrame([series_of(name, [row.get(name) for row in rows]) for name in names])
 
 
 def _of_pandas(name: str, column: Any) -> pl.Series:
@@ -252,9 +245,7 @@ def _of_pandas(name: str, column: Any) -> pl.Series:
     values = column.to_numpy()
     if values.dtype.kind in "iufbmM":  # polars has no times in whole seconds
         return pl.Series(name, values.astype(values.dtype.str.replace("[s]", "[ms]"), copy=False))
-    return series_of(
-        name, [None if gap else v for v, gap in zip(column, column.isna(), strict=True)]
-    )
+    return series_of(name, [*column])
 
 
 def without_rows(table: Table) -> ValueError:
