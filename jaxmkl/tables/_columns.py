@@ -125,12 +125,9 @@ class Columns:
                 raise ValueError(f"{first.source}, column {label!r}: {text}; {advice}")
             of = target_of(first.source, first.column(label, comma), task, said)
             names.remove(label)
-
-        def why(name: str) -> str:
-            return "it is the target" if name == target else "asked"
-
+        why = dict.fromkeys(drop, "asked") | {target: "it is the target"}
         found = [
-            Decision(_kinds.LeftOut(name), f"column {name!r} left out, as {why(name)}")
+            Decision(_kinds.LeftOut(name), f"column {name!r} left out, as {why[name]}")
             if name in drop
             else plain.get(name) or kind_of(first.column(name, comma), wanted.get(name), keep)
             for name in names
@@ -162,6 +159,15 @@ class Columns:
     def names(self) -> tuple[str, ...]:
         """The names of the columns that are not left out."""
         return tuple(self.places)
+
+    def _absent(self, given: Collection[str]) -> list[str]:
+        """List the columns that are not among those given, of which one must be."""
+        absent = [name for name in self.places if name not in given]
+        if len(absent) == len(self.places):
+            known, found = shown(self.names, 20), shown([*map(str, given)], 20)
+            text = "of which none is among the columns"
+            raise ValueError(f"the pipeline knows {known}, {text} {found}")
+        return absent
 
     @cached_property
     def missing_cells(self) -> tuple[list[str], list[float]]:

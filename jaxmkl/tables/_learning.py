@@ -13,27 +13,17 @@ import numpy as np
 
 from jaxmkl import _pytree as pytree
 from jaxmkl import abilities
-from jaxmkl._checks import input_bound, shown
+from jaxmkl._checks import shown
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl.checkpoint import arrays_of, tree_of
 from jaxmkl.evaluate import central_intervals, predicts_log_odds
 from jaxmkl.query import All
+from jaxmkl.tables import _rounds
 from jaxmkl.tables._given import Given, Refused
-from jaxmkl.tables._plain import WHOLE
-from jaxmkl.tables._rounds import (
-    Example,
-    asked,
-    awaited,
-    learned,
-    unstacked,
-    until_renewal,
-)
-from jaxmkl.tables._rows import Chunk
-from jaxmkl.tables.source import of_rows
+from jaxmkl.tables._rounds import Example
 from jaxmkl.wrappers import LabelBudget, layers
 
 MOST_WAITING = 10_000  #: examples that may wait for a label, by default
-LARGEST = input_bound(np.float32) / 2  # of labels, whose differences are to be numbers
 Id = str | int
 Label = str | float
 
@@ -78,7 +68,6 @@ class Learning:
         self.most_waiting = most_waiting
         self._next = 0  # the next id that is made
         self._given = Given(self._columns)
-        self._places = {name: float(at) for at, name in enumerate(target.classes)}
         self._is_odds = predicts_log_odds(self._learner)
         self._wants_all = _wants_all(self._learner)
         self._free = 0.0  # support vectors for which there is room, at least
@@ -107,7 +96,7 @@ class Learning:
     @property
     def until_renewal(self) -> float:
         """Rounds before the next renewal of what is learned from the memory, which takes long."""
-        return until_renewal(self._learner, self._state)
+        return _rounds.until_renewal(self._learner, self._state)
 
     @property
     def most_waiting(self) -> int:
@@ -141,10 +130,8 @@ class Learning:
         Warns:
           UserWarning: a column is not there, once for each column.
         """
-        given = self._given.rows(rows)
-        own = self._ids(len(given), ids)
-        X, fills = self._given.inputs(given, self._fills, None if ids is None else own)
-        said, examples, state = asked(self._learner, self._state, X, self._wants_all)
+        own, X, fills = self._read(rows, ids)
+        said, examples, state = _rounds.asked(self._learner, self._state, X, self._wants_all)
         by_column = self._importances() if importances else None
         answers = self._answers(own, said, by_column)
         self._state, self._fills = state, fills
@@ -162,12 +149,15 @@ class Learning:
         if not self._wants_all:
             self.ask(rows, ids)
             return
+        own, X, self._fills = self._read(rows, ids)
+        examples, self._state = _rounds.awaited(self._learner, self._state, X)
+        self._keep(own, examples)
+
+    def _read(self, rows: Any, ids: Iterable[Id] | None) -> tuple[list[Id], np.ndarray, Any]:
+        """The ids and inputs (n, D) of rows, and the fills after them."""
         given = self._given.rows(rows)
         own = self._ids(len(given), ids)
-        X, fills = self._given.inputs(given, self._fills, own)
-        examples, self._state = awaited(self._learner, self._state, X)
-        self._fills = fills
-        self._keep(own, examples)
+        return own, *self._given.inputs(given, self._fills, None if ids is None else own)
 
     def _keep(self, own: Sequence[Id], examples: Sequence[Example | None]) -> None:
         """Let rows wait, and forget the oldest ones where too many do."""
@@ -211,20 +201,13 @@ class Learning:
             learned then.
         """
         pairs = [*labels]
-        found = [(own, self._example(own), self._number(label)) for own, label in pairs]
+        found = [(own, self._example(own), self._given.number(label)) for own, label in pairs]
         if len({own for own, *_ in found}) < len(found):
             raise Refused(f"ids must differ; got {shown([own for own, *_ in found], 20)}")
-        known = list[tuple[Example, float, bool]]()
-        seen = self._seen
-        for _, example, number in found:
-            if example is not None:
-                known.append((example, self._centred(number, seen), True))
-            seen = seen.after_one(number, len(self._target.classes))
-        self._make_room(len(known))
-        self._state, self._seen = learned(self._learner, self._state, known), seen
+        taken = self._learned([(example, number) for _, example, number in found])
         for own, *_ in found:
             self._settled(own)
-        return [example is not None for _, example, _ in found]
+        return taken
 
     def learn_row(self, row: Mapping[str, Any], label: object) -> bool:
         """Learn a row whose label is known, the next one of the stream.
@@ -235,20 +218,25 @@ class Learning:
         Raises:
           Refused: the row cannot be read, or the label is no class and no number.
         """
-        number = self._number(label)
+        number = self._given.number(label)
         if not isinstance(row, Mapping):
             raise Refused(f"row must be cells by column; got {type(row).__name__}")
         X, fills = self._given.inputs([row], self._fills)
-        self._make_room(1)
-        learner = self._learner
-        _, (example,), state = asked(learner, self._state, X, self._wants_all)
-        if example is not None:
-            y = self._centred(number, self._seen)
-            state = learned(learner, state, [(example, y, True)])
-        self._state, self._fills = state, fills
-        self._seen = self._seen.after_one(number, len(self._target.classes))
+        _, (example,), self._state = _rounds.asked(self._learner, self._state, X, self._wants_all)
+        self._fills = fills
         self._rows += 1
-        return example is not None
+        return self._learned([(example, number)])[0]
+
+    def _learned(self, labelled: Sequence[tuple[Example | None, float]]) -> list[bool]:
+        """Learn the numbers of examples; those of None, which the learner skips, only count."""
+        known, seen = list[tuple[Example, float, bool]](), self._seen
+        for example, number in labelled:
+            if example is not None:
+                known.append((example, self._centred(number, seen), True))
+            seen = seen.after_one(number, len(self._target.classes))
+        self._make_room(len(known))
+        self._state, self._seen = _rounds.learned(self._learner, self._state, known), seen
+        return [example is not None for example, _ in labelled]
 
     def forget(self, id: Id) -> None:
         """Stop waiting for a label that will never come.
@@ -257,7 +245,7 @@ class Learning:
           Refused: no such row waits for a label.
         """
         if (example := self._example(id)) is not None:
-            self._state = learned(self._learner, self._state, [(example, np.nan, True)])
+            self._state = _rounds.learned(self._learner, self._state, [(example, np.nan, True)])
         self._settled(id)
 
     def label(self, label: object) -> Label:
@@ -266,7 +254,7 @@ class Learning:
         Raises:
           Refused: it is no class and no number.
         """
-        number = self._number(label)
+        number = self._given.number(label)
         return self._target.classes[int(number)] if self._target.classes else number
 
     def check(self, row: Mapping[str, Any]) -> None:
@@ -290,36 +278,6 @@ class Learning:
         if self._target.classes:
             return self._target.numbered(number)
         return 0.0 if seen.is_nothing else number - seen.start
-
-    def _plain_number(self, label: Any) -> float | None:
-        """The same for a class by its name and for a number, in far less time; None for others."""
-        if isinstance(label, str):
-            return self._places.get(label)
-        is_number = isinstance(label, int | float) and not isinstance(label, bool)
-        if not is_number or self._columns.missing_cells[1]:
-            return None
-        if not self._places:
-            return float(label) if abs(label) <= LARGEST else None
-        is_whole = abs(label) < WHOLE and label == int(label)
-        return self._places.get(str(int(label))) if is_whole else None
-
-    def _number(self, label: Any) -> float:
-        """The place of a class, or a number, as a label of a table is read."""
-        known = self._plain_number(label)
-        if known is not None:
-            return known
-        try:
-            frame = of_rows([{self._target.name: label}])
-            numbers = self._columns.labels(Chunk(frame, "row", [1], "the label"))
-            number = float(self._target.places(numbers)[0])
-            why = " (a missing cell)"
-        except ValueError:  # its advice is for whoever can mend a cell of a file
-            number, why = np.nan, ""
-        if np.isnan(number):
-            classes = self._target.classes
-            wanted = f"one of the classes {shown(classes, 20)}" if classes else "a finite number"
-            raise Refused(f"label must be {wanted}; got {label!r}{why}")
-        return number
 
     # files
 
@@ -352,7 +310,8 @@ class Learning:
             found = tree_of({name[prefix:]: array for name, array in arrays.items()}, like)
             if not np.isfinite(found.x).all():
                 raise ValueError("inputs of rows that wait are not finite")
-            self._unlabelled.update(zip(own, unstacked(found.x, found.context), strict=True))
+            examples = _rounds.unstacked(found.x, found.context)
+            self._unlabelled.update(zip(own, examples, strict=True))
 
     def _ids(self, length: int, ids: Iterable[Any] | None) -> list[Id]:
         if ids is None:
@@ -380,10 +339,10 @@ class Learning:
         known = bool(target.classes) or not seen.is_nothing
         named = target.named(values if known else np.zeros(len(values)), seen.start).tolist()
         shares: list[Any] = [None] * len(ids)
-        ends: list[Any] = [None] * len(ids)
+        ends: list[Any] = shares
         if self._is_odds and target.classes:
-            all_shares = self._pipeline.probabilities(values).tolist()
-            shares = [dict(zip(target.classes, of_one, strict=True)) for of_one in all_shares]
+            each = self._pipeline.probabilities(values).tolist()
+            shares = [dict(zip(target.classes, own, strict=True)) for own in each]
         if known and not target.classes:
             ends = _intervals(said, seen.start) or ends
         wanted = np.asarray(said.query).tolist()
@@ -422,7 +381,7 @@ class Learning:
 
     def look(self, id: Id, x: np.ndarray) -> Asked:
         """Predict a row as :meth:`ask` does, which changes nothing."""
-        said, _, _ = asked(self._learner, self._state, x[None], self._wants_all)
+        said, _, _ = _rounds.asked(self._learner, self._state, x[None], self._wants_all)
         return self._answers([id], said, None)[0]
 
     def wait(self, id: Id, x: np.ndarray) -> None:
@@ -432,24 +391,24 @@ class Learning:
           Refused: the id waits already.
         """
         own = self._ids(1, [id])
-        examples, self._state = awaited(self._learner, self._state, x[None])
+        examples, self._state = _rounds.awaited(self._learner, self._state, x[None])
         self._keep(own, examples)
 
     def skip(self, x: np.ndarray) -> None:
         """Pass a row without asking for its label, whether the learner wants it or not."""
         example = Example(x, abilities.context(self._learner, self._state))
-        self._state = learned(self._learner, self._state, [(example, 0.0, False)])
+        self._state = _rounds.learned(self._learner, self._state, [(example, 0.0, False)])
         self._rows += 1
 
 
-def _intervals(said: Prediction, start: float) -> list[tuple[float, float] | None] | None:
-    """The ends of each prediction's interval, None unless they are finite; None without any."""
+def _intervals(said: Prediction, start: float) -> list[tuple[float, float] | None]:
+    """The ends of each prediction's interval, None unless they are finite; [] without any."""
     if said.distribution is not None:
         low, high = central_intervals(said.distribution, start=start)
     elif said.interval is not None:
         low, high = (start + np.asarray(end, np.float64) for end in said.interval)
     else:
-        return None
+        return []
     finite = (np.isfinite(low) & np.isfinite(high)).tolist()
     ends = zip(low.tolist(), high.tolist(), strict=True)
     return [both if good else None for both, good in zip(ends, finite, strict=True)]

@@ -108,13 +108,9 @@ class Pipeline:
         Raises:
           ValueError: none of the pipeline's columns is there.
         """
-        columns, wanted = self.columns, self.columns.names
-        given = set(names)
-        missing = [name for name in wanted if name not in given]
+        columns = self.columns
         known = {part.name for part in (*columns.kinds, columns.target) if part is not None}
-        if len(missing) == len(wanted):
-            text = f"the pipeline knows {shown(wanted, 20)}, of which none is among the columns"
-            raise ValueError(f"{text} {shown(list(names), 20)}")
+        missing = columns._absent(dict.fromkeys(names))
         return missing, [name for name in names if name not in known]
 
     def open(self, source: object, **how: Unpack[How]) -> "Table":

@@ -6,7 +6,7 @@ So neither an answer nor a state depends on how rows and labels are grouped.
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -115,24 +115,16 @@ def _predicted(
 ) -> tuple[tuple[Prediction, PyTree], PyTree]:
     """The predictions and contexts of the first ``number`` of ``TOGETHER`` rows, and the state."""
 
-    def one(state: PyTree, x: Any) -> tuple[tuple[Prediction, PyTree], PyTree]:
+    def one(state: PyTree, at: Any) -> tuple[tuple[Prediction, PyTree], PyTree]:
         context = abilities.context(learner, state)
-        prediction, asked = learner.ask(state, x)
+        prediction, asked = learner.ask(state, X[at])
         if not wants_all:
             none = learner._label(state, jnp.zeros(learner._label_shape))
-            skipped = functools.partial(_late, learner, asked, context, x, none, False)
+            skipped = functools.partial(_late, learner, asked, context, X[at], none, False)
             asked = jax.lax.cond(prediction.query, lambda: asked, skipped)
         return (prediction, context), asked
 
-    def turn(at: Any, carry: Any) -> Any:
-        found, state = carry
-        made, state = one(state, X[at])
-        put = functools.partial(jax.lax.dynamic_update_index_in_dim, index=at, axis=0)
-        return jax.tree.map(put, found, made), state
-
-    like = jax.eval_shape(one, state, X[0])[0]
-    none = jax.tree.map(lambda leaf: jnp.zeros((len(X), *leaf.shape), leaf.dtype), like)
-    return jax.lax.fori_loop(0, number, turn, (none, state))
+    return _turns(one, state, number)
 
 
 def _received(
@@ -156,13 +148,23 @@ def _late(learner: Learner, state: PyTree, context: PyTree, x: Any, y: Any, aske
 def _awaiting(learner: Learner, state: PyTree, number: Any) -> tuple[PyTree, PyTree]:
     """The contexts of the first ``number`` of ``TOGETHER`` examples, and the state after them."""
 
+    def one(state: PyTree, at: Any) -> tuple[PyTree, PyTree]:
+        context = abilities.context(learner, state)
+        return context, abilities.awaiting(learner, state, jnp.asarray(True))
+
+    return _turns(one, state, number)
+
+
+def _turns(one: Callable[[PyTree, Any], Any], state: PyTree, number: Any) -> tuple[Any, PyTree]:
+    """What ``number`` turns of ``TOGETHER`` make, stacked, and the state after them."""
+
     def turn(at: Any, carry: Any) -> Any:
         found, state = carry
+        made, state = one(state, at)
         put = functools.partial(jax.lax.dynamic_update_index_in_dim, index=at, axis=0)
-        found = jax.tree.map(put, found, abilities.context(learner, state))
-        return found, abilities.awaiting(learner, state, jnp.asarray(True))
+        return jax.tree.map(put, found, made), state
 
-    like = abilities.context(learner, state)
+    like = jax.eval_shape(one, state, 0)[0]
     none = jax.tree.map(lambda leaf: jnp.zeros((TOGETHER, *leaf.shape), leaf.dtype), like)
     return jax.lax.fori_loop(0, number, turn, (none, state))
 

@@ -26,7 +26,7 @@ from jaxmkl.tables import (
     open_table,
     save_pipeline,
 )
-from jaxmkl.tables._plain import PlainRows
+from jaxmkl.tables._given import PlainRows
 from jaxmkl.tables.source import of_rows
 from jaxmkl.wrappers import (
     RunningMoments,
