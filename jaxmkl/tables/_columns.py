@@ -113,7 +113,7 @@ class Columns:
         plain = plainly_numbers(first, free, keep)
         rest = [first.frame.get_column(name) for name in names if name not in plain]
         if comma := first._replace(frame=pl.DataFrame(rest)).has_decimal_commas:
-            plain = {name: one for name, one in plain.items() if not first.has_points(name)}
+            plain = {name: one for name, one in plain.items() if not first.has_sign(".", name)}
         if supervised:
             label = target_name(
                 [name for name in names if name not in drop] or names, target, said

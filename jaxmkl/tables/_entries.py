@@ -27,39 +27,36 @@ def csr_of(X: Any) -> scipy.sparse.csr_array:
     return csr
 
 
-class Entries(Table):
+def of_entries(
+    X: np.ndarray | scipy.sparse.csr_array,
+    source: str,
+    reading: Reading,
+    labels: pl.DataFrame | None = None,
+) -> Table:
     """Numbers X (n, D) as a table, dense or sparse, perhaps with labels, its target.
 
     Its columns are called x0, x1 and so on, or as those of a pipeline that :class:`Reading` names:
     if that learned from LIBSVM, whose indices begin with 1, the first column is called 1.
     """
+    n, D = X.shape
+    plain = labels is None and any(name.isdecimal() for name in reading.columns)
+    first = min([1, *reading.numbered]) if plain and reading.numbered else 0
+    if not isinstance(X, np.ndarray):
+        D, X = max([D, *(1 - first + number for number in reading.numbered)]), X.copy()
+        if D > MOST:
+            text = f"has {D:,} columns, and a table has at most {MOST:,}; jaxmkl.run takes"
+            advice = "sparse matrices, jaxmkl.tables.read(path, sparse=True) reads one"
+            raise ValueError(f"{source}: {text} {advice}")
+        X.resize(n, D)
+    inputs = [f"{'' if plain else 'x'}{i}" for i in range(first, first + D)]
+    target = pl.DataFrame() if labels is None else labels
 
-    def __init__(
-        self,
-        X: np.ndarray | scipy.sparse.csr_array,
-        source: str,
-        reading: Reading,
-        labels: pl.DataFrame | None = None,
-    ) -> None:
-        n, D = X.shape
-        plain = labels is None and any(name.isdecimal() for name in reading.columns)
-        first = min([1, *reading.numbered]) if plain and reading.numbered else 0
-        if not isinstance(X, np.ndarray):
-            D, X = max([D, *(1 - first + number for number in reading.numbered)]), X.copy()
-            if D > MOST:
-                text = f"has {D:,} columns, and a table has at most {MOST:,}; jaxmkl.run takes"
-                advice = "sparse matrices, jaxmkl.tables.read(path, sparse=True) reads one"
-                raise ValueError(f"{source}: {text} {advice}")
-            X.resize(n, D)
-        self._X, self._labels = X, pl.DataFrame() if labels is None else labels
-        self._inputs = [f"{'' if plain else 'x'}{i}" for i in range(first, first + D)]
-        names = [*self._inputs, *self._labels.columns]
-        super().__init__(source, names, n, reading.missing)
-        self.target = next(iter(self._labels.columns), None)
-
-    def _frames(self, size: int) -> Iterator[pl.DataFrame]:
-        for start in range(0, self._length, size):
-            part = self._X[start : start + size]
+    def frames(size: int) -> Iterator[pl.DataFrame]:
+        for start in range(0, n, size):
+            part = X[start : start + size]
             dense = part if isinstance(part, np.ndarray) else part.toarray()
-            labels = self._labels[start : start + size]
-            yield pl.DataFrame(dense, self._inputs).with_columns(labels)
+            yield pl.DataFrame(dense, inputs).with_columns(target[start : start + size])
+
+    table = Table(source, [*inputs, *target.columns], frames, n, reading.missing)
+    table.target = next(iter(target.columns), None)
+    return table

@@ -5,7 +5,6 @@ import csv
 import itertools
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from jaxmkl._checks import shown
 from jaxmkl.tables._words import MISSING, number_in, twice
@@ -30,14 +29,6 @@ VALUED = re.compile(r"\|.*\s[^\s:|,;]+:[-+.\d]+(\s|$)")
 GIVEN = "name them (--names a,b,c), have them numbered (--no-header), or say that it is a header"
 
 
-class Rows(NamedTuple):
-    """The first rows of a file that are not blank, as a separator splits them."""
-
-    lines: list[int]
-    """The lines in which they begin, counted from 1."""
-    cells: list[list[str]]
-
-
 @contextlib.contextmanager
 def cells_up_to(size: int) -> Iterator[None]:
     """Have the csv module read cells of this many characters, in place of 131,072."""
@@ -48,22 +39,21 @@ def cells_up_to(size: int) -> Iterator[None]:
         csv.field_size_limit(before)
 
 
-def rows_of(text: Sequence[str], separator: str) -> Rows:
-    """Split lines into rows; lines that cannot be split, or are cut off, are left out.
+def rows_of(text: Sequence[str], separator: str) -> tuple[list[int], list[list[str]]]:
+    """Split the first lines into rows that are not blank, and the lines in which they begin.
 
     >>> rows_of(["a,b\\n", "\\n", '1,"x\\n', 'y"\\n'], ",")
-    Rows(lines=[1, 3], cells=[['a', 'b'], ['1', 'x\\ny']])
+    ([1, 3], [['a', 'b'], ['1', 'x\\ny']])
     """
-    found = Rows([], [])
+    lines, cells, line = list[int](), list[list[str]](), 1
     reader = csv.reader(text, delimiter=separator, skipinitialspace=True)
-    line = 1
-    with contextlib.suppress(csv.Error), cells_up_to(sum(map(len, text))):
+    with cells_up_to(sum(map(len, text))):
         for row in reader:
-            if any(cell.strip() for cell in row):
-                found.lines.append(line)
-                found.cells.append([cell.strip() for cell in row])
+            if any(stripped := [cell.strip() for cell in row]):
+                lines.append(line)
+                cells.append(stripped)
             line = reader.line_num + 1
-    return found
+    return lines, cells
 
 
 def refuse_wabbit(where: str, first: str) -> None:
@@ -131,29 +121,22 @@ def refuse_row(where: str, header: Sequence[str], below: Sequence[Sequence[str]]
     columns = list(zip(*rows, strict=True))
     if not columns:
         return
-    numbers = [_number(name) for name in header]
-    among = [
-        number is not None and _is_among(number, column)
-        for number, column in zip(numbers, columns, strict=True)
-    ]
-    dates = [bool(DATE.fullmatch(name)) for name in header]
-    over_dates = (
-        sum(bool(DATE.fullmatch(cell)) for cell in column) > MOSTLY * len(column)
-        for is_date, column in zip(dates, columns, strict=True)
-        if is_date
-    )
-    again = [name in column for name, column in zip(header, columns, strict=True)]
-    repeated = {name for name in twice(header) if name}
-    repeats = any(found and name in repeated for found, name in zip(again, header, strict=True))
-    words = [
-        found or len(name.split()) > BY_ITSELF
-        for name, found, number, date in zip(header, again, numbers, dates, strict=True)
-        if name and number is None and not date
-    ]
-    counted = [number for number in numbers if number is not None]
+    repeated, is_row, is_among, has_dates = twice(header), False, False, False
+    counted, words = list[float](), list[bool]()
+    for name, column in zip(header, columns, strict=True):
+        number, again = _number(name), name in column
+        is_row |= bool(name) and again and name in repeated
+        if DATE.fullmatch(name):
+            has_dates = True
+            is_row |= sum(map(bool, map(DATE.fullmatch, column))) > MOSTLY * len(column)
+        elif number is not None:
+            counted.append(number)
+            is_among |= _is_among(number, column)
+        elif name:
+            words.append(again or len(name.split()) > BY_ITSELF)
     is_like = 2 * sum(words) >= len(words) > 0
-    is_row = repeats or any(over_dates) or (any(among) and (is_like or not is_series(counted)))
-    if is_row or (not counted and not any(dates) and _is_of_words(header, rows)):
+    is_row |= is_among and (is_like or not is_series(counted))
+    if is_row or (not counted and not has_dates and _is_of_words(header, rows)):
         found = f"the first line must name the columns; it looks like a row: {shown(list(header))}"
         raise ValueError(f"{where}: {found}; {GIVEN} (--header)")
 
@@ -221,12 +204,8 @@ def separator_of(text: Sequence[str], separators: str) -> str:
 
     def rank(separator: str) -> tuple[bool, bool, int]:
         reader = csv.reader(text, delimiter=separator, skipinitialspace=True)
-        widths = list[int]()
-        try:
-            with cells_up_to(sum(map(len, text))):
-                widths += (len(row) for row in itertools.islice(reader, 50) if row)
-        except csv.Error:
-            widths.clear()
+        with cells_up_to(sum(map(len, text))):
+            widths = [len(row) for row in itertools.islice(reader, 50) if row]
         # the last row may be cut off
         widths = widths[:-1] if len(widths) > 2 else widths or [0]
         return widths[0] > 1, len(set(widths)) == 1, widths[0]

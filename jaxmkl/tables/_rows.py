@@ -38,28 +38,23 @@ class Chunk(NamedTuple):
         cells = self.frame.get_column(name, default=None)  # a list of names would be quadratic
         if cells is None:
             cells = pl.Series(name, [None] * len(self.frame), pl.Null)
-        of = f"column {name!r}"
-        return Cells(
-            cells,
-            lambda row: f"{self.source}, {self.place} {self.numbers[row]}, {of}",
-            comma,
-            self.missing,
-        )
+
+        def where(row: int) -> str:
+            return f"{self.source}, {self.place} {self.numbers[row]}, column {name!r}"
+
+        return Cells(cells, where, comma, self.missing)
 
     @property
     def has_decimal_commas(self) -> bool:
         """True if the numbers of some column certainly have decimal commas."""
-        text = self.frame.select(pl.col(pl.String))
-        names = [
-            cells.name for cells in text if cells.alias("").str.contains(",", literal=True).any()
-        ]
+        names = (name for name in self.frame.columns if self.has_sign(",", name))
         styles = (self.column(name).style for name in names)
         return any(style is not None and style.written.decimal == "," for style in styles)
 
-    def has_points(self, name: str) -> bool:
-        """True if a column is text with points, which may stand between thousands."""
+    def has_sign(self, sign: str, name: str) -> bool:
+        """True if a column is text with a sign, such as points, which may separate thousands."""
         cells = self.frame.get_column(name).alias("")
-        return cells.dtype == pl.String and bool(cells.str.contains(".", literal=True).any())
+        return cells.dtype == pl.String and bool(cells.str.contains(sign, literal=True).any())
 
     def plain_numbers(self, names: Sequence[str]) -> tuple[list[str], np.ndarray]:
         """Read at once those of these columns whose cells are all finite numbers without signs.
@@ -82,9 +77,8 @@ class Chunk(NamedTuple):
 
     def require(self, *names: str) -> None:
         """Refuse names that no column has."""
-        known_names = set(self.frame.columns)
         for name in names:
-            if name not in known_names:
+            if name not in self.frame.schema:
                 known = f"its columns are {shown(self.frame.columns, 100)}"
                 raise ValueError(f"{self.source}: has no column {name!r}; {known}")
 
@@ -96,10 +90,8 @@ class Chunk(NamedTuple):
         """The rows at these places."""
         if len(rows) == len(self.frame):
             return self
-        reasons = dict(self.refused)
-        kept = ((place, row) for place, row in enumerate(rows) if row in reasons)
-        refused = tuple((place, reasons[row]) for place, row in kept) if reasons else ()
-        numbers = [self.numbers[row] for row in rows]
+        why, numbers = dict(self.refused), [self.numbers[row] for row in rows]
+        refused = tuple((place, why[row]) for place, row in enumerate(rows) if row in why)
         return self._replace(frame=self.frame[rows], numbers=numbers, refused=refused)
 
 
@@ -150,7 +142,8 @@ def readable(
 class Table:
     """Rows of named columns, which are read once and in order.
 
-    The length is the number of rows, if it is known; ``missing`` has words for missing cells.
+    ``frames`` reads frames of at most so many rows; the length is the number of all rows;
+    ``missing`` has words for missing cells.
     """
 
     named_by: int | None = None
@@ -159,14 +152,20 @@ class Table:
     """The target of arrays, whose columns are to be kept as they are; None if there is none."""
 
     def __init__(
-        self, source: str, names: Sequence[str], length: int = 0, missing: Sequence[str] = ()
+        self,
+        source: str,
+        names: Sequence[str],
+        frames: Callable[[int], Iterator[pl.DataFrame]],
+        length: int,
+        missing: Sequence[str] = (),
     ) -> None:
         self.source = self.top = source
         """``top`` is the place where it begins, for messages."""
         self.names = [*names]
         self.notes = list[str]()
         """A sentence on each decision made while it was opened."""
-        self._length, self._missing, self._read = length, tuple(missing), 0
+        self._frames, self._length, self._missing = frames, length, tuple(missing)
+        self._read = 0
         if not self.names:
             raise ValueError(f"{source}: has no columns")
 
@@ -180,10 +179,6 @@ class Table:
             numbers = range(self._read + 1, self._read + 1 + len(frame))
             self._read += len(frame)
             yield Chunk(frame, "row", numbers, self.source, self._missing)
-
-    def _frames(self, size: int) -> Iterator[pl.DataFrame]:
-        """Read frames of at most ``size`` rows."""
-        raise NotImplementedError
 
     def share_read(self) -> float | None:
         """Return the share that was read, from 0 to 1; None where it is not known."""

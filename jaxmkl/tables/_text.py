@@ -263,7 +263,7 @@ class CSV(TextTable):
             return "", _header.LOOKED_AT
 
         def found(separator: str) -> tuple[int, int]:
-            cells = next(iter(_header.rows_of([rows[-1][1]], separator).cells), [])
+            cells = next(iter(_header.rows_of([rows[-1][1]], separator)[1]), [])
             names: Sequence[str] = cells
             if given.names:
                 names = given.names if len(cells) == len(given.names) else ()

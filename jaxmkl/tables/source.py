@@ -22,22 +22,21 @@ ROWS = 8192  # rows of a chunk
 STREAM = b"\xff\xff\xff\xff"  # the bytes with which streams of Arrow begin
 
 
-class Frame(Table):
+def _of_frame(frame: pl.LazyFrame | pl.DataFrame, source: str, reading: Reading) -> Table:
     """A table of polars, in memory or to be scanned."""
+    lazy = frame.lazy()
 
-    def __init__(self, frame: pl.LazyFrame | pl.DataFrame, source: str, reading: Reading) -> None:
-        self._frame = frame.lazy()
-        length = self._frame.select(pl.len()).collect().item()
-        super().__init__(source, self._frame.collect_schema().names(), length, reading.missing)
-
-    def _frames(self, size: int) -> Iterator[pl.DataFrame]:
-        frames = self._frame.collect_batches(chunk_size=size, maintain_order=True)
+    def frames(size: int) -> Iterator[pl.DataFrame]:
+        batches = lazy.collect_batches(chunk_size=size, maintain_order=True)
         while True:
-            with whole(self.source):
-                frame = next(frames, None)
-            if frame is None:
+            with whole(source):
+                batch = next(batches, None)
+            if batch is None:
                 return
-            yield from frame.iter_slices(size)
+            yield from batch.iter_slices(size)
+
+    length = lazy.select(pl.len()).collect().item()
+    return Table(source, lazy.collect_schema().names(), frames, length, reading.missing)
 
 
 def open_table(source: object, **how: Unpack[How]) -> Table:
@@ -78,10 +77,10 @@ def open_table(source: object, **how: Unpack[How]) -> Table:
         name = f"the {type(source).__name__}"
         refuse_of_csv(name, "a table in memory", reading)
         if hasattr(source, "tocsr") or isinstance(source, SparseRows):
-            from jaxmkl.tables._entries import Entries, csr_of  # SciPy takes a while
+            from jaxmkl.tables._entries import csr_of, of_entries  # SciPy takes a while
 
-            return Entries(csr_of(source), name, reading)
-        return Frame(_frame_of(source), name, reading)
+            return of_entries(csr_of(source), name, reading)
+        return _of_frame(_frame_of(source), name, reading)
     file = Bytes(source)
     try:
         return open_file(file, format_of(file), reading)
@@ -110,13 +109,13 @@ def open_file(file: Bytes, of: str, reading: Reading) -> Table:
         return NDJSON(file, reading)
     with contextlib.closing(file):
         if of == "ARFF":
-            return Frame(read_arff(file), file.name, reading)
+            return _of_frame(read_arff(file), file.name, reading)
         if of == "npz":
-            from jaxmkl.tables._entries import Entries
+            from jaxmkl.tables._entries import of_entries
             from jaxmkl.tables._npz import read_npz
 
             arrays = read_npz(file, None, None)
-            return Entries(arrays.X, file.name, reading, arrays.labels.frame)
+            return of_entries(arrays.X, file.name, reading, arrays.labels.frame)
         # scanned on the disk, or in memory if it is a pipe
         is_stream = file.start.startswith(STREAM)
         content: Any = file.name
@@ -125,7 +124,7 @@ def open_file(file: Bytes, of: str, reading: Reading) -> Table:
                 content = io.BytesIO(file.whole_content())
             arrow = pl.read_ipc_stream if is_stream else pl.scan_ipc
             scan: Any = pl.scan_parquet if of == "Parquet" else arrow
-            return Frame(scan(content), file.name, reading)
+            return _of_frame(scan(content), file.name, reading)
 
 
 @contextlib.contextmanager
@@ -212,18 +211,14 @@ def _row_of(source: Any) -> dict[str, Any] | None:
     if isinstance(source, tuple) and hasattr(source, "_asdict"):
         return source._asdict()
     if isinstance(source, tuple) and len(source) == 2 and _is_series(source[1]):
-        return _row_of(source[1])  # a pair of iterrows
-    if _is_series(source):
-        return {str(name): cell for name, cell in source.items()}
-    return {str(n): c for n, c in source.items()} if isinstance(source, Mapping) else None
+        source = source[1]  # of a pair of iterrows
+    is_row = isinstance(source, Mapping) or _is_series(source)
+    return {str(name): cell for name, cell in source.items()} if is_row else None
 
 
 def _is_series(source: object) -> bool:
-    return (
-        type(source).__module__.partition(".")[0] == "pandas"
-        and hasattr(source, "index")
-        and (not hasattr(source, "columns"))
-    )
+    is_of_frame = hasattr(source, "index") and not hasattr(source, "columns")
+    return is_of_frame and type(source).__module__.partition(".")[0] == "pandas"
 
 
 def of_rows(rows: Sequence[Any]) -> pl.DataFrame:
