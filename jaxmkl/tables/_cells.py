@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -120,14 +120,6 @@ class Notation:
         return cells
 
 
-class Style(NamedTuple):
-    """The notation of most of the numbers of a column."""
-
-    written: Notation
-    share: float = 1.0
-    """The share of the cells that are numbers in this notation."""
-
-
 class RefusedRows(ValueError):
     """Some rows have a cell that cannot be read.
 
@@ -203,18 +195,17 @@ class Cells:
     def words(self) -> pl.Series:
         """The cells as text, whole numbers without a point, truth values in small letters."""
         cells = self.flat
-        if isinstance(cells.dtype, pl.Duration):
-            cells = parsed(cells)
+        cells = parsed(cells) if isinstance(cells.dtype, pl.Duration) else cells
         words = cells.cast(pl.String)
         return without_points(words, cells) if cells.dtype.is_float() else words
 
     @cached_property
-    def style(self) -> Style | None:
+    def notation(self) -> Notation | None:
         """The notation of most of the numbers; None where the cells are no numbers."""
         dtype = self.known.dtype
         if dtype != pl.String:
             numeric = dtype.is_numeric() or dtype == pl.Duration
-            return Style(Notation()) if numeric else None
+            return Notation() if numeric else None
         written, bare = self.signed
         commas, grouped = bare.str.contains(DECIMAL_COMMA), bare.str.contains(GROUPED[","])
         points = bare.filter(bare.str.contains(".", literal=True)).str.contains(GROUPED["."])
@@ -224,8 +215,8 @@ class Cells:
         # beside decimal commas in other columns, 1.234 is a thousand
         elif has_decimals or (self.comma and len(points) and points.all()):
             written = dataclasses.replace(written, decimal=",")
-        share = int(parsed(self.known, written).is_not_null().sum()) / max(1, len(bare))
-        return Style(written, share) if share > MOSTLY else None
+        numbers = parsed(self.known, written).count()
+        return written if numbers > MOSTLY * len(bare) else None
 
     @cached_property
     def signed(self) -> tuple[Notation, pl.Series]:

@@ -92,9 +92,8 @@ def _decided(cells: Cells, keep: bool) -> Decision:
         return _left_out(cells, f"is {known[0]!r} in all of the first rows", cells.words[0])
     if isinstance(dtype, pl.Date | pl.Datetime | pl.Time):
         return _time(cells, CLOCKS[0] if dtype == pl.Time else None)
-    if (style := cells.style) is not None:
-        is_kept = keep or style.share < 1
-        why = "" if is_kept else _names_rows(name, parsed(known, style.written))
+    if cells.notation is not None:
+        why = "" if keep else _names_rows(name, parsed(known, cells.notation))
         return _left_out(cells, why) if why else _number(cells)
     if values.dtype == pl.Boolean or (values.dtype == pl.String and truth_in(known.unique())):
         return _boolean(cells)
@@ -121,15 +120,15 @@ def _of_gaps(cells: Cells) -> str:
     words, rest = known.filter(odd).unique(maintain_order=True), known.filter(~odd)
     are_few = 0 < len(words) < 3 and 2 * len(rest) >= len(known)
     others = Cells(rest, cells.where, cells.comma)
-    if not are_few or words.str.contains(",").any() or not (others.style or forms_of(rest)):
+    if not are_few or words.str.contains(",").any() or not (others.notation or forms_of(rest)):
         return ""
     missing = shlex.quote(",".join(words))
     return f"; without {shown(words.to_list())} it is numbers or times (--missing={missing})"
 
 
 def _names_rows(name: str, numbers: pl.Series) -> str:
-    """Say why numbers name the rows; "" if they do not."""
-    if len(numbers) < MANY or numbers.n_unique() < len(numbers):
+    """Say why numbers name the rows; "" if they do not, or if some are none."""
+    if len(numbers) < MANY or numbers.has_nulls() or numbers.n_unique() < len(numbers):
         return ""
     steps = numbers.diff().drop_nulls()
     if (steps.abs() == 1).all() and steps.n_unique() == 1:
@@ -145,7 +144,10 @@ def _left_out(cells: Cells, why: str, constant: str | None = None) -> Decision:
 
 
 def _number(cells: Cells) -> Decision:
-    written, missing = cells.style.written if cells.style else Notation(), cells.has_gaps
+    if cells.flat.dtype == pl.String and cells.notation is None:
+        why = "{} is not a number, as which the column was to be read; name another kind, or"
+        cells.refuse_unread(parsed(cells.values), f"{why} write all of its cells as numbers")
+    written, missing = cells.notation or Notation(), cells.has_gaps
     numbers = parsed(cells.known, written).drop_nulls()
     start = next(iter(numbers.filter(numbers.is_finite()).head(1)), 0.0)
     parts = written.signs + ["in seconds"] * (cells.known.dtype == pl.Duration)
@@ -154,13 +156,6 @@ def _number(cells: Cells) -> Decision:
     note = f"column {kind.name!r}: {', '.join(['numbers', *parts])}" * bool(parts)
     (is_heavy,) = _tails.heavy_tailed(numbers.to_numpy()[:, None]).tolist()
     return Decision(kind, note, is_heavy)
-
-
-def _number_as_wanted(cells: Cells) -> Decision:
-    if cells.flat.dtype == pl.String and cells.style is None:
-        why = "{} is not a number, as which the column was to be read; name another kind, or"
-        cells.refuse_unread(parsed(cells.values), f"{why} write all of its cells as numbers")
-    return _number(cells)
 
 
 def _boolean(cells: Cells) -> Decision:
@@ -219,7 +214,7 @@ def _time_as_wanted(cells: Cells) -> Decision:
 
 
 AS_WANTED = {
-    "number": _number_as_wanted,
+    "number": _number,
     "boolean": _boolean,
     "categories": _categories,
     "text": _text,

@@ -1,6 +1,6 @@
 """LIBSVM text: each line has a label, then the entries of a row by their indices."""
 
-import itertools
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import NamedTuple
@@ -35,17 +35,6 @@ class Part(NamedTuple):
     """Reasons why rows cannot be read, by their places; these rows have no entries."""
 
 
-def examples(text: TextTable) -> Iterator[tuple[int, str]]:
-    """Read the lines that hold an example, with their numbers; refuse a file without any."""
-    is_empty = True
-    for line in text.lines:
-        if is_example(line):
-            is_empty = False
-            yield text.lines.number, line
-    if is_empty:
-        refuse_empty(text)
-
-
 def refuse_empty(text: TextTable) -> None:
     """Refuse a file without an example."""
     text.lines.check()
@@ -57,13 +46,14 @@ def is_example(line: str) -> bool:
     return line.lstrip(BLANKS)[:1] not in ("", "#")
 
 
-def parts(file: Bytes, rows: Iterator[tuple[int, str]], size: int = AT_ONCE) -> Iterator[Part]:
-    """Parse rows, ``size`` of them at a time; the last part has the rest."""
-    while taken := list(itertools.islice(rows, size)):
-        yield _parsed(file, *zip(*taken, strict=True))
+def parts(text: TextTable) -> Iterator[Part]:
+    """Parse the rows of a file, some at a time."""
+    while rows := text.lines.taken(AT_ONCE, is_example):
+        yield _parsed(text.file, rows)
 
 
-def _parsed(file: Bytes, lines: Sequence[int], texts: Sequence[str]) -> Part:
+def _parsed(file: Bytes, numbered: Sequence[tuple[int, str]]) -> Part:
+    lines, texts = [line for line, _ in numbered], [text for _, text in numbered]
     name, refused = file.name, dict[int, str]()
     if not all(map(is_text, texts)):
         refused = {i: not_text(file, lines[i], text)
@@ -138,7 +128,7 @@ class LIBSVM(TextTable):
         name, known = file.name, self.reading.numbered
         # the columns of a pipeline need not wait for more of a pipe
         most = AT_ONCE if file.is_at_rest or not known else 1
-        begun = self.lines.begun(None if self.reading.whole else most, is_example)
+        begun = self.lines.begun(math.inf if self.reading.whole else most, is_example)
         if not begun:
             refuse_empty(self)
         is_known = len(begun) < most or self.reading.whole
@@ -146,9 +136,11 @@ class LIBSVM(TextTable):
             is_known = True
             with closing(Bytes(name)) as again:
                 table = TextTable(again, self.reading)
-                self._base, last = extent(name, parts(again, examples(table)), known)
+                self._base, last = extent(name, parts(table), known)
         else:
-            self._base, last = extent(name, parts(file, iter(begun)), known)
+            starts = range(0, len(begun), AT_ONCE)
+            found = (_parsed(file, begun[start : start + AT_ONCE]) for start in starts)
+            self._base, last = extent(name, found, known)
         if last - self._base >= MOST:
             text = f"the largest index is {last}, and a table has at most {MOST:,} columns"
             advice = "read it with jaxmkl.tables.read(path, sparse=True)"
@@ -161,7 +153,7 @@ class LIBSVM(TextTable):
 
     def _chunks(self, size: int) -> Iterator[Chunk]:
         while rows := self.lines.taken(size, is_example):
-            part = _parsed(self.file, *zip(*rows, strict=True))
+            part = _parsed(self.file, rows)
             n, width, refused = len(part.labels), self._base + len(self.names) - 1, part.refused
             for row in part.entries[:, : self._base].tocoo().row.tolist():
                 text = "an index of 0, where rows before had none; number them all alike"
@@ -181,7 +173,8 @@ def read_libsvm(
         why = "the label is what comes first in every line of a LIBSVM file"
         raise ValueError(f"{path}: target must be None, since {why}; got {target!r}")
     text = TextTable(file, reading)
-    found = list(parts(file, examples(text)))
+    if not (found := [*parts(text)]):
+        refuse_empty(text)
     for part in found:
         for why in part.refused.values():
             raise ValueError(why)

@@ -162,9 +162,10 @@ class Pipeline:
             unseen = np.zeros(len(self.columns.kinds), int)
             # rows of another table are not the next of the stream
             state = abilities.out_of_order(self.learner, self.state)
+            inputs = functools.partial(self.columns.inputs, fills=self.fills, learn=False)
             for rows in table.chunks(AT_ONCE):
                 left = most_bad - len(bad)
-                chunk, X, _, reasons, refusal = readable(rows, left, self._inputs)
+                chunk, (X, _), _, reasons, refusal = readable(rows, left, inputs)
                 if refusal:
                     raise RefusedRows(dict([*reasons.items()][left:]))
                 bad += (rows.numbers[row] for row in reasons)
@@ -182,9 +183,6 @@ class Pipeline:
         finally:
             if table is not data:
                 table.close()
-
-    def _inputs(self, chunk: "Chunk") -> np.ndarray:
-        return self.columns.inputs(chunk, self.fills, learn=False)[0]
 
     def _all(self, data: Inputs) -> Prediction:
         found = [said for _, said in self.predictions(data)]

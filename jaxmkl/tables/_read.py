@@ -109,11 +109,11 @@ def read(
                 if of == "npz":
                     return _of_arrays(read_npz(file, target, sparse), task)
                 return _of_arrays(read_libsvm(file, target, sparse, reading), task)
-            table = None if sparse else files.open_file(file, of, reading)
         else:
-            name, table = "DataFrame", None if sparse else files.open_table(source, **how)
-        if table is None:
+            name, file = "DataFrame", None
+        if sparse:
             raise ValueError(f"{name}: {NOT_SPARSE}; got a table")
+        table = files.open_file(file, of, reading) if file else files.open_table(source, **how)
         return _of_table(files.joined(table, files.ROWS), table.notes, target, task, drop, as_)
 
 

@@ -47,12 +47,6 @@ class Reading:
         require(good, "open_table", "longest_line", self.longest_line, "a number of MiB above 0")
 
     @property
-    def of_csv(self) -> str:
-        """The options given that are only for CSV, for a message."""
-        given = {"names": bool(self.names), "header": self.header is not None}
-        return ", ".join(name for name, is_given in given.items() if is_given)
-
-    @property
     def numbered(self) -> list[int]:
         """The columns that are known by their numbers, without ``x`` before them."""
         plain = (name.removeprefix("x") for name in self.columns)

@@ -48,8 +48,8 @@ class Chunk(NamedTuple):
     def has_decimal_commas(self) -> bool:
         """True if the numbers of some column certainly have decimal commas."""
         names = (name for name in self.frame.columns if self.has_sign(",", name))
-        styles = (self.column(name).style for name in names)
-        return any(style is not None and style.written.decimal == "," for style in styles)
+        found = (self.column(name).notation for name in names)
+        return any(written is not None and written.decimal == "," for written in found)
 
     def has_sign(self, sign: str, name: str) -> bool:
         """True if a column is text with a sign, such as points, which may separate thousands."""

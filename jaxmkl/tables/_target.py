@@ -46,7 +46,7 @@ class Target(Notation):
         """
         if self.task == "regression":
             return cells.numbers(self)
-        places = dict(zip(self.classes, range(len(self.classes)), strict=True))
+        places = {name: place for place, name in enumerate(self.classes)}
         found = self.words(cells)
         numbers = found.replace_strict(places, default=None, return_dtype=pl.Float64)
         advice = "mend the cell, or begin anew and look at more rows before (--first)"
@@ -135,26 +135,26 @@ def target_of(source: str, cells: Cells, task: str | None, notes: list[str]) -> 
         found = f"the target is {distinct[0]!r} in every row looked at ({len(known)})"
         advice = "nothing to learn (--first N looks at more rows, --target names another)"
         raise ValueError(f"{column}: {found}; {advice}")
-    if task != "classification" and known.dtype == pl.String and cells.style is None:
+    if task != "classification" and known.dtype == pl.String and cells.notation is None:
         cells.refuse_commas()
     if task is None:
-        numeric = cells.style is not None and len(distinct) > 2
+        numeric = cells.notation is not None and len(distinct) > 2
         task = "regression" if numeric else "classification"
-        numbers = parsed(known, None if cells.style is None else cells.style.written)
+        numbers = parsed(known, cells.notation)
         whole = bool((numbers == numbers.round()).fill_null(False).all())
         if numeric and whole and len(distinct) <= FEW_VALUES:
             found = f"{numbers.n_unique()} distinct whole numbers and is read as regression"
             notes.append(f"the target has {found}; as task classification they are classes")
     if task == "regression":
-        if cells.style is None:
+        if (written := cells.notation) is None:
             cells.refuse_unread(parsed(cells.values), "regression needs numbers; got {}")
             raise ValueError(f"{column}: regression needs numbers; got {known.dtype}")
-        labels = parsed(known, cells.style.written).to_numpy()
+        labels = parsed(known, written).to_numpy()
         seconds = ["in seconds"] * (known.dtype == pl.Duration)
-        if signs := cells.style.written.signs + seconds:
+        if signs := written.signs + seconds:
             notes.append(f"the target: {', '.join(['numbers', *signs])}")
         notes += [f"{note} (--set loss=huber)" for note in _tails.of_target(labels)]
-        return Target(name, task, **cells.style.written.writing)
+        return Target(name, task, **written.writing)
     classes = tuple(sorted(distinct, key=float if is_numbers(distinct) else None))
     most = min(MOST_CLASSES, max(2, len(known) // 2))
     if len(classes) > most and not (len(classes) <= MOST_CLASSES and len(known) < 100):

@@ -5,8 +5,8 @@ CSV remain text here: the kind of a column is decided once, and no later row can
 """
 
 import csv
-import itertools
 import json
+import math
 import re
 import time
 from collections import deque
@@ -76,8 +76,7 @@ class Lines(Iterator[str]):
         self.number = 0
         self._file, self._longest, self._patience = file, longest, 0.0
         self._lines = deque[str]()  # read or put back
-        self._part, self._size, self._held = list[bytes](), 0, b""  # of a line that has no end yet
-        self._is_first, self._is_over = True, False
+        self._part, self._is_over = bytearray(), False  # of a line that has no end yet
         self._error: ValueError | None = None
 
     def __next__(self) -> str:
@@ -91,33 +90,30 @@ class Lines(Iterator[str]):
     def _read(self) -> None:
         """Read what has come, at least a byte; an error or the end is the last of it."""
         try:
-            read = self._file.stream.read1(PIECE)
-        except Exception:
-            try:
-                with self._file.whole():
-                    raise
-            except ValueError as error:
-                self._error, self._is_over = error, True
+            with self._file.whole():
+                read = self._file.stream.read1(PIECE)
+        except ValueError as error:
+            self._error, self._is_over = error, True
             return
         if len(read) == PIECE:  # the writer had to wait
             self._patience = PATIENCE
-        self._is_over, found = not read, self._held + read
+        begin, part = max(0, len(self._part) - 1), self._part
+        part += read
         # a line that ends with \r may go on with \n
-        self._held = b"\r" if read and found.endswith(b"\r") else b""
-        found = found.removesuffix(self._held)
-        end = max(found.rfind(b"\n"), found.rfind(b"\r")) + 1 if read else len(found)
-        if end or not read:
-            whole = b"".join([*self._part, found[:end]])
-            if self._is_first:
-                whole, self._is_first = whole.removeprefix(BOM), False
-            self._part, self._size, found = [], 0, found[end:]
+        stop = len(part) - part.endswith(b"\r")
+        end = max(part.rfind(sign, begin, stop) for sign in (b"\n", b"\r")) + 1
+        if not read:
+            self._is_over, end = True, len(part)
+        if end:
+            whole = bytes(part[:end])
+            del part[:end]
+            if not (self.number or self._lines):
+                whole = whole.removeprefix(BOM)
             # those of bytes, as those of text would end at other characters, too
             lines = whole.splitlines(True)
             if not self._is_too_long(len(lines[0]) if lines else 0):
                 self._lines += (line.decode("utf-8", "surrogateescape") for line in lines)
-        self._part.append(found)
-        self._size += len(found)
-        self._is_too_long(self._size)
+        self._is_too_long(len(part))
 
     def _is_too_long(self, size: int) -> bool:
         """End the lines if the next one has too many bytes."""
@@ -125,7 +121,7 @@ class Lines(Iterator[str]):
             where = f"{self._file.name}, line {self.number + len(self._lines) + 1}"
             text = f"is longer than {self._longest} MiB"
             self._error = ValueError(f"{where}: {text} (--longest-line allows more)")
-            self._is_over, self._part = True, []
+            self._is_over, self._part = True, bytearray()
         return self._error is not None
 
     def have_come(self) -> bool:
@@ -152,13 +148,19 @@ class Lines(Iterator[str]):
             found += (one for one in enumerate(lines, first) if is_row(one[1]))
         return found
 
-    def begun(self, size: int | None, is_row: Callable[[str], bool]) -> list[tuple[int, str]]:
-        """The next lines with a row, up to ``size``, which stay to be read."""
-        read, found = list[str](), list[tuple[int, str]]()
-        while size is None or len(found) < size:
+    def begun(
+        self, size: float, is_row: Callable[[str], bool] = bool, most: float = math.inf
+    ) -> list[tuple[int, str]]:
+        """The next lines with a row, up to ``size``, which stay to be read.
+
+        They have not many more than ``most`` characters, unless they are only two.
+        """
+        read, found, length = list[str](), list[tuple[int, str]](), 0
+        while len(found) < size and (length <= most or len(found) < 2):
             if (line := next(self, None)) is None:
                 break
             read.append(line)
+            length += len(line)
             if is_row(line):
                 found.append((self.number, line))
         self.put_back(read)
@@ -168,23 +170,6 @@ class Lines(Iterator[str]):
         """Put back the last lines that were read."""
         self._lines.extendleft(reversed(lines))
         self.number -= len(lines)
-
-    def first(self, number: int) -> list[str]:
-        """The first lines, up to ``number``, by which a table is recognised; they stay to be read.
-
-        Raises:
-          ValueError: if there is none.
-        """
-        found, size = list[str](), 0
-        for line in itertools.islice(self, number):
-            found.append(line)
-            size += len(line)
-            if size > _header.MOST_LOOKED_AT and len(found) > 1:
-                break
-        if not found:
-            self.check()
-        self.put_back(found)
-        return found
 
     @property
     def is_cut(self) -> bool:
@@ -214,7 +199,9 @@ class CSV(TextTable):
         super().__init__(file, reading)
         name, given = file.name, self.reading
         separator, number = self._known_header()
-        first = self.lines.first(number)
+        begun = self.lines.begun(number, most=_header.MOST_LOOKED_AT)
+        if not (first := [line for _, line in begun]):
+            self.lines.check()
         if why := not_text(file, 1, first[0]):
             raise ValueError(why)
         self.separator = separator or _header.separator_of(first, SEPARATORS)

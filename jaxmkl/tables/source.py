@@ -91,8 +91,9 @@ def open_table(source: object, **how: Unpack[How]) -> Table:
 
 def refuse_of_csv(name: str, of: str, reading: Reading) -> None:
     """Refuse options for CSV files if the table is ``of`` another kind."""
-    if reading.of_csv:
-        text = f"{reading.of_csv} are for CSV; this is {of}, which has names of its own"
+    given = ["names"] * bool(reading.names) + ["header"] * (reading.header is not None)
+    if given:
+        text = f"{', '.join(given)} are for CSV; this is {of}, which has names of its own"
         raise ValueError(f"{name}: {text}")
 
 
