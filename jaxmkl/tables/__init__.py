@@ -41,16 +41,7 @@ if TYPE_CHECKING:
     from jaxmkl.tables.session import Session
     from jaxmkl.tables.source import open_table
 
-_LATE = {
-    "Asked": "_learning",
-    "Columns": "_columns",
-    "Fills": "_columns",
-    "Refused": "_given",
-    "RefusedRows": "_cells",
-    "Session": "session",
-    "open_table": "source",
-}
-_LATE |= dict.fromkeys(("Chunk", "Readable", "Table", "readable"), "_rows")
+_LATE = ("_cells", "_columns", "_given", "_learning", "_rows", "session", "source")
 __all__ = [
     "LONGEST_LINE",
     "Asked",
@@ -81,9 +72,10 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import all that needs polars when the first of it is asked for."""
-    if name not in _LATE:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     with _needs_polars():
-        for late, module in _LATE.items():
-            globals()[late] = getattr(importlib.import_module(f"{__name__}.{module}"), late)
+        for module in _LATE:
+            found = vars(importlib.import_module(f"{__name__}.{module}"))
+            globals().update((late, found[late]) for late in {*__all__} & found.keys())
     return globals()[name]

@@ -7,7 +7,7 @@ import dataclasses
 import datetime
 import math
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from jaxmkl._pytree import require
-from jaxmkl.tables._words import MISSING, number_in
+from jaxmkl.tables._words import missing_cells
 
 Where = Callable[[int], str]  # names the cell of a row, for messages
 
@@ -141,7 +141,7 @@ class Cells:
     """
 
     def __init__(
-        self, raw: pl.Series, where: Where, comma: bool = False, missing: Collection[str] = ()
+        self, raw: pl.Series, where: Where, comma: bool = False, missing: tuple[str, ...] = ()
     ) -> None:
         self.where, self.comma, self.name = where, comma, raw.name
         # under a plain name: polars takes a name like ^a$ for a pattern, even in a method
@@ -154,7 +154,7 @@ class Cells:
     def values(self) -> pl.Series:
         """The cells, null where they are missing: empty, ``NA``, ``?``, NaN and the like."""
         cells = self.raw
-        numbers = [number for number in map(number_in, self.missing) if number is not None]
+        words, numbers = missing_cells(self.missing)
         if numbers and cells.dtype.is_numeric():
             found = cells.cast(pl.Float64, strict=False).is_in(numbers).fill_null(False)
             cells = cells.set(found, None) if found.any() else cells
@@ -165,9 +165,8 @@ class Cells:
         if cells.dtype != pl.String:
             return cells
         cells = cells.str.strip_chars(BLANKS)
-        words = MISSING | {word.lower() for word in self.missing}
         missing = cells.str.len_chars() <= max(map(len, words))
-        missing &= cells.str.to_lowercase().is_in(sorted(words))
+        missing &= cells.str.to_lowercase().is_in(words)
         return cells.set(missing, None) if missing.any() else cells
 
     @cached_property

@@ -17,7 +17,7 @@ from jaxmkl.tables._decide import Decision, kind_of, plainly_numbers, sentences
 from jaxmkl.tables._kinds import KINDS, Kind
 from jaxmkl.tables._rows import Chunk
 from jaxmkl.tables._target import Target, target_name, target_of
-from jaxmkl.tables._words import MISSING, number_in
+from jaxmkl.tables._words import missing_cells
 
 BOUND = input_bound(np.float32)
 T = TypeVar("T")
@@ -169,11 +169,10 @@ class Columns:
             raise ValueError(f"the pipeline knows {known}, {text} {found}")
         return absent
 
-    @cached_property
+    @property
     def missing_cells(self) -> tuple[list[str], list[float]]:
         """Words, in small letters, and numbers that stand for missing cells."""
-        numbers = (number for word in self.missing if (number := number_in(word)) is not None)
-        return sorted(MISSING | {word.lower() for word in self.missing}), [*numbers]
+        return missing_cells(self.missing)
 
     @cached_property
     def _spans(self) -> list[tuple[Kind, int, int]]:

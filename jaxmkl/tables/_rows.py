@@ -8,7 +8,7 @@ import polars as pl
 
 from jaxmkl._checks import shown
 from jaxmkl.tables._cells import Cells, RefusedRows
-from jaxmkl.tables._words import number_in
+from jaxmkl.tables._words import missing_cells
 
 MOST_CELLS = 2**24  # cells of a chunk, at most
 
@@ -63,7 +63,7 @@ class Chunk(NamedTuple):
           Their names, and the numbers (n, names) float64, as :meth:`Cells.numbers` reads them.
         """
         schema, none = self.frame.schema, np.zeros((len(self.frame), 0))
-        if any(number_in(word) is not None for word in self.missing):
+        if missing_cells(self.missing)[1]:
             return [], none
         dtypes = ((name, schema.get(name)) for name in names)
         some = [name for name, of in dtypes if of == pl.String or (of and of.is_numeric())]

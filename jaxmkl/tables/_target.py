@@ -62,7 +62,7 @@ class Target(Notation):
         if truth_in(self.classes):
             own = {name.lower(): name for name in self.classes}
             return cells.words.str.to_lowercase().replace(own)
-        return _plain(cells.words) if is_numbers(pl.Series(self.classes)) else cells.words
+        return _plain(cells.words, pl.Series(self.classes))
 
     def numbered(self, places: Numbers) -> Numbers:
         """Convert places among the classes, from 0 on, to the numbers of :meth:`encode`.
@@ -92,12 +92,13 @@ def spelled(cells: Cells) -> pl.Series:
     found, distinct = cells.words, cells.words.drop_nulls().unique()
     if len(distinct) > 2 and truth_in(distinct):
         return found.str.to_lowercase()
-    return _plain(found) if is_numbers(found.drop_nulls()) else found
+    return _plain(found, distinct)
 
 
-def _plain(found: pl.Series) -> pl.Series:
-    """Write words that are whole numbers in one spelling; other words stay."""
-    return without_points(found, found.cast(pl.Float64, strict=False))
+def _plain(found: pl.Series, classes: pl.Series) -> pl.Series:
+    """The words, with whole numbers in one spelling if all classes are numbers."""
+    are_numbers = is_numbers(classes)
+    return without_points(found, found.cast(pl.Float64, strict=False)) if are_numbers else found
 
 
 def is_numbers(known: pl.Series) -> bool:
@@ -110,12 +111,11 @@ def target_name(names: Sequence[str], target: str | None, notes: list[str]) -> s
     """Find the target: the one given, else target, y, label or class, else the last column."""
     if target is not None:
         return target
-    usual = usual_target(names)
-    if usual is not None:
-        notes.append(f"the target is the column {usual!r}, by its name")
-        return usual
-    notes.append(f"the target is the last column, {names[-1]!r}")
-    return names[-1]
+    if (usual := usual_target(names)) is None:
+        notes.append(f"the target is the last column, {names[-1]!r}")
+        return names[-1]
+    notes.append(f"the target is the column {usual!r}, by its name")
+    return usual
 
 
 def target_of(source: str, cells: Cells, task: str | None, notes: list[str]) -> Target:

@@ -5,12 +5,14 @@ CSV remain text here: the kind of a column is decided once, and no later row can
 """
 
 import csv
+import functools
 import json
 import math
 import re
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import polars as pl
 
@@ -304,6 +306,8 @@ class CSV(TextTable):
           The lines in which rows begin, with their cells, and reasons for refusals, by place.
         """
         lines, rows, refused, taken = self.lines, list[tuple[int, list[str]]](), Reasons(), []
+        style: Any = {"skipinitialspace": True, "strict": True}
+        reader = functools.partial(csv.reader, delimiter=self.separator, **style)
 
         def noted() -> Iterator[str]:
             while not rows or lines.have_come():
@@ -312,12 +316,7 @@ class CSV(TextTable):
                 taken.append(line)
                 yield line
 
-        def reader() -> Iterator[list[str]]:
-            return csv.reader(
-                noted(), delimiter=self.separator, skipinitialspace=True, strict=True
-            )
-
-        parser = reader()
+        parser = reader(noted())
         with _header.cells_up_to(self.reading.longest_line << 20):
             while len(rows) < size:
                 taken.clear()
@@ -338,7 +337,7 @@ class CSV(TextTable):
                         break
                     row, why = [], f"{where}: {_of_quotes(str(error), lines.number)}"
                     lines.put_back(taken[1:])
-                    parser = reader()
+                    parser = reader(noted())
                 if why:
                     refused[len(rows)] = why
                 rows.append((begin, row))

@@ -1,6 +1,7 @@
 """Words of tables: for missing cells, for targets and for numbers."""
 
 import contextlib
+import functools
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -9,6 +10,13 @@ from collections.abc import Iterator, Sequence
 MISSING = frozenset({"", "na", "n/a", "#n/a", "#na", "<na>", "nan", "-nan", "?", "null"})
 TARGET_NAMES = ("target", "y", "label", "class")  # in this order, without regard to case
 _NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+
+
+@functools.cache
+def missing_cells(also: tuple[str, ...] = ()) -> tuple[list[str], list[float]]:
+    """The words, in small letters, and numbers that stand for missing cells; some are ``also``."""
+    numbers = (number for word in also if (number := number_in(word)) is not None)
+    return sorted(MISSING | {word.lower() for word in also}), [*numbers]
 
 
 @contextlib.contextmanager

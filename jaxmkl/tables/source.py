@@ -255,7 +255,7 @@ def joined(table: Table, size: int) -> Chunk:
     Raises:
       ValueError: there are no rows.
     """
-    if not (parts := list(table.chunks(size))):
+    if not (parts := [*table.chunks(size)]):
         raise without_rows(table)
     return as_one(parts)
 
