@@ -13,15 +13,7 @@ from jaxmkl import _tails
 from jaxmkl._checks import shown
 from jaxmkl._pytree import require
 from jaxmkl.tables import _kinds
-from jaxmkl.tables._cells import (
-    CLOCKS,
-    Cells,
-    Notation,
-    forms_of,
-    instants,
-    nested,
-    parsed,
-)
+from jaxmkl.tables._cells import CLOCKS, Cells, Notation, forms_of, instants, nested, parsed
 from jaxmkl.tables._kinds import Kind, truth_in
 from jaxmkl.tables._rows import Chunk
 

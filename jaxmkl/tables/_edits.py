@@ -7,15 +7,7 @@ written, so that the module that reads it knows neither signs nor forms.
 
 import re
 
-from jaxmkl.tables._cells import (
-    BLANKS,
-    CLOCKS,
-    ISO,
-    PARENTHESES,
-    POINTS,
-    SEPARATORS,
-    Notation,
-)
+from jaxmkl.tables._cells import BLANKS, CLOCKS, ISO, PARENTHESES, POINTS, SEPARATORS, Notation
 
 Edits = list[tuple[str, str]]
 
