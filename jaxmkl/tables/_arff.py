@@ -24,11 +24,7 @@ def is_arff(text: str) -> bool:
 
 
 def read_arff(file: Bytes) -> pl.DataFrame:
-    """Read an ARFF file of numbers, categories and dates.
-
-    Raises:
-      ValueError: if it is damaged, or has text or sparse rows, which SciPy does not read.
-    """
+    """Read an ARFF file of numbers, categories and dates; SciPy reads no text and sparse rows."""
     from scipy.io import arff  # which takes a while
 
     text = io.TextIOWrapper(file.stream, "utf-8-sig")

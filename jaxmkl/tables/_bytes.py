@@ -140,11 +140,7 @@ class Bytes:
             raise ValueError(f"{self.name}: is damaged: {error}") from None
 
     def whole_content(self) -> bytes:
-        """Read all bytes; a compressed file must not hold more than :func:`most_expanded`.
-
-        Raises:
-          ValueError: if it is damaged, or would take more.
-        """
+        """Read all bytes; a compressed file must not hold more than :func:`most_expanded`."""
         with self.whole():
             if not self.is_compressed:
                 return self.stream.read()

@@ -267,11 +267,7 @@ class Cells:
             self.refuse(wrong, f"numbers with commas, e.g. {{}}; {why}")
 
     def numbers(self, written: Notation) -> np.ndarray:
-        """Read the cells as numbers (n,) float64, NaN where missing.
-
-        Raises:
-          ValueError: a cell is not a finite number.
-        """
+        """Read the cells as finite numbers (n,) float64, NaN where missing; refuse others."""
         cells = self.flat
         if cells.dtype.is_temporal() and not isinstance(cells.dtype, pl.Duration | pl.Time):
             self.refuse(cells.is_not_null(), "{} is a time, where a number is wanted")

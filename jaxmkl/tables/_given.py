@@ -54,11 +54,7 @@ class Given:
     def inputs(
         self, rows: Rows, fills: Fills, ids: Sequence[Any] | None = None
     ) -> tuple[np.ndarray, Fills]:
-        """Inputs (n, D) of rows, and the fills after them.
-
-        Raises:
-          Refused: a row cannot be read; it is named by its id or its number.
-        """
+        """Inputs (n, D) of rows, and the fills after them; rows are refused by id or number."""
         columns = self._columns
         try:
             for names in [rows.columns] if isinstance(rows, pl.DataFrame) else rows:

@@ -106,11 +106,6 @@ def refuse_row(where: str, header: Sequence[str], below: Sequence[Sequence[str]]
     name is a number like those below it, unless such names rise in equal steps, as years and
     indices do, and most of the words do not occur in their columns.
 
-    Args:
-      where: the place, for the message.
-      header: the cells of the first line.
-      below: the rows below it, each with as many cells.
-
     >>> refuse_row("t.csv", ["country", "2019", "2020"], [["France", "1200", "3000"]] * 2)
     >>> refuse_row("t.csv", ["39", "State-gov"], [["50", "Private"], ["28", "State-gov"]])
     ... # doctest: +ELLIPSIS

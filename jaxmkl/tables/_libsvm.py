@@ -46,9 +46,9 @@ def is_example(line: str) -> bool:
     return line.lstrip(BLANKS)[:1] not in ("", "#")
 
 
-def parts(text: TextTable) -> Iterator[Part]:
+def parts(text: TextTable, size: int = AT_ONCE) -> Iterator[Part]:
     """Parse the rows of a file, some at a time."""
-    while rows := text.lines.taken(AT_ONCE, is_example):
+    while rows := text.lines.taken(size, is_example):
         yield _parsed(text.file, rows)
 
 
@@ -96,8 +96,7 @@ def _parsed(file: Bytes, numbered: Sequence[tuple[int, str]]) -> Part:
 def extent(name: str, parts: Iterable[Part], known: Sequence[int] = ()) -> tuple[int, int]:
     """Return the first index, 0 or 1, and the largest, among rows and the columns ``known``.
 
-    Raises:
-      ValueError: there are no indices, or rows begin with 0 where the columns known do not.
+    Rows must not begin with 0 where the columns known do not.
     """
     ends, refused = list[tuple[int, int]](), list[str]()
     for part in parts:
@@ -123,7 +122,7 @@ class LIBSVM(TextTable):
 
     target = "label"
 
-    def __init__(self, file: Bytes, reading: Reading | None = None) -> None:
+    def __init__(self, file: Bytes, reading: Reading) -> None:
         super().__init__(file, reading)
         name, known = file.name, self.reading.numbered
         # the columns of a pipeline need not wait for more of a pipe
@@ -152,8 +151,7 @@ class LIBSVM(TextTable):
             self.notes.append(f"{text}; entries above are left out")
 
     def _chunks(self, size: int) -> Iterator[Chunk]:
-        while rows := self.lines.taken(size, is_example):
-            part = _parsed(self.file, rows)
+        for part in parts(self, size):
             n, width, refused = len(part.labels), self._base + len(self.names) - 1, part.refused
             for row in part.entries[:, : self._base].tocoo().row.tolist():
                 text = "an index of 0, where rows before had none; number them all alike"
@@ -164,9 +162,7 @@ class LIBSVM(TextTable):
             yield self._chunk(frame, part.lines, ordered)
 
 
-def read_libsvm(
-    file: Bytes, target: str | None, sparse: bool, reading: Reading | None = None
-) -> Arrays:
+def read_libsvm(file: Bytes, target: str | None, sparse: bool, reading: Reading) -> Arrays:
     """Read LIBSVM text as a whole."""
     path = file.name
     if target is not None:

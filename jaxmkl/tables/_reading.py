@@ -25,11 +25,7 @@ class How(TypedDict, total=False):
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-    """The options of :func:`jaxmkl.tables.open_table`, which explains them.
-
-    Raises:
-      ValueError: if ``names`` has one twice, or ``longest_line`` is no positive number.
-    """
+    """The options of :func:`jaxmkl.tables.open_table`, which explains them."""
 
     names: Sequence[str] = ()
     header: bool | None = None

@@ -41,8 +41,7 @@ class Target(Notation):
     def encode(self, cells: Cells) -> np.ndarray:
         """Encode cells (n,) as numbers, -1 and +1, or 0 to K - 1; NaN where missing.
 
-        Raises:
-          ValueError: a cell is not a number, or a class that the first rows did not have.
+        Other cells are refused: no numbers, or classes that the first rows did not have.
         """
         if self.task == "regression":
             return cells.numbers(self)
@@ -119,11 +118,7 @@ def target_name(names: Sequence[str], target: str | None, notes: list[str]) -> s
 
 
 def target_of(source: str, cells: Cells, task: str | None, notes: list[str]) -> Target:
-    """Decide the task and the classes by a target's cells in the first rows of ``source``.
-
-    Raises:
-      ValueError: no row has a target, all have the same one, or the task does not fit.
-    """
+    """Decide the task and the classes by a target's cells in the first rows of ``source``."""
     name, known = cells.name, cells.flat.drop_nulls()
     column = f"{source}, column {name!r}"
     if known.is_empty():

@@ -35,11 +35,10 @@ NAMED_BY = 1000  # the first objects of JSON, from which the names of columns ar
 class TextTable(Table):
     """A table in a file of text, whose lines are counted while they are read."""
 
-    def __init__(self, file: Bytes, reading: Reading | None = None) -> None:
+    def __init__(self, file: Bytes, reading: Reading) -> None:
         # the first lines tell the names
         self.file, self.top, self.notes = file, file.name, list[str]()
-        self.reading = reading or Reading()
-        self.lines = Lines(file, self.reading.longest_line)
+        self.reading, self.lines = reading, Lines(file, reading.longest_line)
 
     def close(self) -> None:
         self.file.close()
@@ -197,7 +196,7 @@ class CSV(TextTable):
     inside a cell (``5'11"``) or after a space, and first reads the whole of a pipe into memory.
     """
 
-    def __init__(self, file: Bytes, reading: Reading | None = None) -> None:
+    def __init__(self, file: Bytes, reading: Reading) -> None:
         super().__init__(file, reading)
         name, given = file.name, self.reading
         separator, number = self._known_header()
@@ -368,7 +367,7 @@ def _of_quotes(error: str, line: int) -> str:
 class NDJSON(TextTable):
     """One JSON object per line; a name that an object lacks is a missing cell."""
 
-    def __init__(self, file: Bytes, reading: Reading | None = None) -> None:
+    def __init__(self, file: Bytes, reading: Reading) -> None:
         super().__init__(file, reading)
         known = set[str]() if file.is_at_rest else {*self.reading.columns}
         # of a pipe, the first object decides if it has a column of the pipeline
@@ -379,9 +378,8 @@ class NDJSON(TextTable):
                 break
         self.named_by = most if len(begun) == most else None
         if not self.names:
-            for _, why in begun[:1]:
-                if why:
-                    raise ValueError(why)
+            if begun and (why := begun[0][1]):
+                raise ValueError(why)
             self.lines.check()
             raise ValueError(f"{file.name}: has no columns, only empty objects")
 
