@@ -102,8 +102,8 @@ def read(
             name, of = file.name, files.format_of(file)
             if of in ("LIBSVM", "npz"):
                 # SciPy takes a while
+                from jaxmkl.tables._entries import read_npz
                 from jaxmkl.tables._libsvm import read_libsvm
-                from jaxmkl.tables._npz import read_npz
 
                 files.refuse_of_csv(name, of, reading)
                 if of == "npz":

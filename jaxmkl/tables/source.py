@@ -112,8 +112,7 @@ def open_file(file: Bytes, of: str, reading: Reading) -> Table:
         if of == "ARFF":
             return _of_frame(read_arff(file), file.name, reading)
         if of == "npz":
-            from jaxmkl.tables._entries import of_entries
-            from jaxmkl.tables._npz import read_npz
+            from jaxmkl.tables._entries import of_entries, read_npz
 
             arrays = read_npz(file, None, None)
             return of_entries(arrays.X, file.name, reading, arrays.labels.frame)
