@@ -224,27 +224,20 @@ class Text(Kind):
         texts = cells.words.drop_nulls().unique(maintain_order=True)
         # the first row is for missing cells
         rows = np.zeros((1 + len(texts), len(self.features)))
-        fill = self._weigh if self.words else self._hash
         for row, text in zip(rows[1:], texts, strict=True):
-            fill(row, text)
+            if self.words:
+                for word, number in words_of(text).items():
+                    if (place := self._places.get(word)) is not None:
+                        row[place] = (1.0 + math.log(number)) * self.idf[place]
+            else:
+                words = re.findall(r"\w+", text.lower()) or [text]
+                for place, sign in (hashed(word, self.width) for word in words):
+                    row[place] += sign / math.sqrt(len(words))
         if self.words:
             norms = np.sqrt(np.square(rows).sum(axis=1, keepdims=True) / rows.shape[1])
             np.divide(rows, norms, out=rows, where=norms > 0)
         index = dict(zip(texts, range(1, len(rows)), strict=True))
         return rows[cells.words.replace_strict(index, default=0, return_dtype=pl.Int64).to_numpy()]
-
-    def _weigh(self, row: np.ndarray, text: str) -> None:
-        """Fill the row of a text, zeros so far, with TF-IDF before it is normed."""
-        for word, number in words_of(text).items():
-            if (place := self._places.get(word)) is not None:
-                row[place] = (1.0 + math.log(number)) * self.idf[place]
-
-    def _hash(self, row: np.ndarray, text: str) -> None:
-        """Fill the row of a text, zeros so far, by the hashes of its words."""
-        words = re.findall(r"\w+", text.lower()) or [text]
-        for word in words:
-            place, sign = hashed(word, self.width)
-            row[place] += sign / math.sqrt(len(words))
 
     @functools.cached_property
     def _places(self) -> dict[str, int]:

@@ -121,8 +121,8 @@ class Pipeline:
         Raises:
           ValueError: as :func:`jaxmkl.tables.open_table`.
         """
-        with needs_polars():
-            from jaxmkl.tables.source import open_table
+        from jaxmkl.tables.source import open_table
+
         how["columns"] = [kind.name for kind in self.columns.kinds]
         return open_table(source, **how)
 
@@ -267,8 +267,8 @@ class Pipeline:
 
     @functools.cached_property
     def _session(self) -> "Learning":
-        with needs_polars():
-            from jaxmkl.tables._learning import Learning
+        from jaxmkl.tables._learning import Learning
+
         return Learning(self)
 
     def _after(self, result: Any) -> Any:

@@ -95,6 +95,8 @@ def read(
         raise ValueError(f"read: task must be one of {', '.join(TASKS)} or None; got {task!r}")
     with needs_polars(), contextlib.ExitStack() as closing:
         from jaxmkl.tables import source as files
+        from jaxmkl.tables._columns import Columns
+        from jaxmkl.tables._target import target_name
 
         reading = Reading(**how)
         if isinstance(source, str | os.PathLike):
@@ -114,28 +116,14 @@ def read(
         if sparse:
             raise ValueError(f"{name}: {NOT_SPARSE}; got a table")
         table = files.open_file(file, of, reading) if file else files.open_table(source, **how)
-        return _of_table(files.joined(table, files.ROWS), table.notes, target, task, drop, as_)
-
-
-def _of_table(
-    whole: "Chunk",
-    notes: list[str],
-    target: str | None,
-    task: str | None,
-    drop: Collection[str],
-    as_: Mapping[str, str] | None,
-) -> Dataset:
-    from jaxmkl.tables._columns import Columns
-    from jaxmkl.tables._target import target_name
-
-    notes = [*notes]
-    name = target_name(whole.frame.columns, target, notes)
-    whole.require(name)
-    whole = whole.filter(_given(whole, name, notes))
-    columns = Columns.decide(whole, name, _asked(task), drop=drop, as_=as_, notes=notes)
-    check_size(whole.source, (len(whole.frame), len(columns.features)), np.float64)
-    X, _ = columns.encode(whole, columns.init())
-    return _data_set(X, columns.features, whole, columns, task, columns)
+        whole, notes = files.joined(table, files.ROWS), [*table.notes]
+        label = target_name(whole.frame.columns, target, notes)
+        whole.require(label)
+        whole = whole.filter(_given(whole, label, notes))
+        columns = Columns.decide(whole, label, _asked(task), drop=drop, as_=as_, notes=notes)
+        check_size(whole.source, (len(whole.frame), len(columns.features)), np.float64)
+        X, _ = columns.encode(whole, columns.init())
+        return _data_set(X, columns.features, whole, columns, task)
 
 
 def _of_arrays(arrays: Arrays, task: str | None) -> Dataset:
@@ -165,7 +153,7 @@ def _of_arrays(arrays: Arrays, task: str | None) -> Dataset:
         constant = shown([names[place] for place in same[: MOST_SHOWN + 1]])
         notes.append(f"constant, and kept: {constant}")
     X, names = (X, tuple(names)) if is_dense else (SparseRows.from_csr(X), names)
-    return _data_set(X, names, whole, Columns((), of, tuple(notes)), task, None)
+    return _data_set(X, names, whole, Columns((), of, tuple(notes)), task)
 
 
 def _asked(task: str | None) -> str | None:
@@ -183,12 +171,11 @@ def _given(whole: "Chunk", name: str, notes: list[str]) -> "pl.Series":
 
 
 def _data_set(
-    X: "np.ndarray | SparseRows",
+    X: np.ndarray | SparseRows,
     names: Sequence[str],
     whole: "Chunk",
     decided: "Columns",
     task: str | None,
-    columns: "Columns | None",
 ) -> Dataset:
     """The data set of these inputs, with the target as decided."""
     of, K = decided.target, len(decided.classes)
@@ -203,6 +190,7 @@ def _data_set(
     several = K > 2 or task == "multiclass"
     y = np.maximum(y, 0).astype(np.int16) if several else y.astype(X.dtype)
     task = "multiclass" if several else of.task
+    columns = decided if decided.kinds else None
     return Dataset(X, y, task, names, decided.classes, decided.notes, of.name, columns)
 
 
