@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any, BinaryIO
 
 from jaxmkl._archive import ALWAYS, TIMES, most_expanded
+from jaxmkl._checks import refuse_unless
 from jaxmkl.tables._words import number_in
 
 SNIFFED = 2**16  # the first bytes, by which the format is recognised
@@ -87,8 +88,7 @@ class Bytes:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.is_file = os.fspath(path) != "-"
         self.name = os.fspath(path) if self.is_file else "standard input"
-        if os.path.isdir(path):
-            raise ValueError(f"{self.name}: is a folder; a file is wanted")
+        refuse_unless(not os.path.isdir(path), f"{self.name}: is a folder; a file is wanted")
         self._raw: Any = open(path, "rb") if self.is_file else sys.stdin.buffer  # noqa: SIM115
         # a file in a folder can be opened again and sought in; a pipe cannot
         self.is_at_rest = self.is_seekable = self.is_file and os.path.isfile(path)

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from jaxmkl import _tails
-from jaxmkl._checks import shown
+from jaxmkl._checks import refuse_unless, shown
 from jaxmkl._pytree import require
 from jaxmkl.tables import _kinds
 from jaxmkl.tables._cells import CLOCKS, Cells, Notation, forms_of, instants, nested, parsed
@@ -45,10 +45,9 @@ def kind_of(cells: Cells, wanted: str | None = None, keep: bool = False) -> Deci
         return _time(cells, wanted)
     if number := re.fullmatch(r"text:(\d+)", wanted):
         return _text(cells, int(number[1]))
-    if wanted not in AS_WANTED:
-        text = f"the kind must be one of {', '.join(AS_WANTED)}, text:NUMBER of words, or a form "
-        text += "of time as %d.%m.%Y"
-        raise ValueError(f"column {cells.name!r}: {text}; got {wanted!r}")
+    text = f"the kind must be one of {', '.join(AS_WANTED)}, text:NUMBER of words, or a form "
+    text += "of time as %d.%m.%Y"
+    refuse_unless(wanted in AS_WANTED, f"column {cells.name!r}: {text}; got {wanted!r}")
     return AS_WANTED[wanted](cells)
 
 

@@ -12,7 +12,7 @@ import polars as pl
 from scipy.sparse import csr_array
 
 from jaxmkl._archive import Archive, damage
-from jaxmkl._checks import shown
+from jaxmkl._checks import refuse_unless, shown
 from jaxmkl._scale import as_float
 from jaxmkl.streaming.sparse import SparseRows
 from jaxmkl.tables import _table
@@ -32,8 +32,7 @@ def csr_of(X: Any) -> csr_array:
         entries = values[row, place], (row, indices[row, place])
         return csr_array(entries, shape=X.shape)
     csr = csr_array(X)
-    if csr.ndim != 2:
-        raise ValueError(f"a table must have the shape (n, D); got {csr.shape}")
+    refuse_unless(csr.ndim == 2, f"a table must have the shape (n, D); got {csr.shape}")
     return csr
 
 
@@ -53,10 +52,9 @@ def of_entries(
     first = min([1, *reading.numbered]) if plain and reading.numbered else 0
     if not isinstance(X, np.ndarray):
         D, X = max([D, *(1 - first + number for number in reading.numbered)]), X.copy()
-        if D > MOST:
-            text = f"has {D:,} columns, and a table has at most {MOST:,}; jaxmkl.run takes"
-            advice = "sparse matrices, jaxmkl.tables.read(path, sparse=True) reads one"
-            raise ValueError(f"{source}: {text} {advice}")
+        text = f"has {D:,} columns, and a table has at most {MOST:,}; jaxmkl.run takes"
+        advice = "sparse matrices, jaxmkl.tables.read(path, sparse=True) reads one"
+        refuse_unless(D <= MOST, f"{source}: {text} {advice}")
         X.resize(n, D)
     inputs = [f"{'' if plain else 'x'}{i}" for i in range(first, first + D)]
     target = pl.DataFrame() if labels is None else labels
@@ -84,18 +82,15 @@ def read_npz(file: Bytes, target: str | None, sparse: bool | None) -> _table.Arr
         raise ValueError(f"{path}: {_table.NOT_SPARSE}; got an npz file with a dense X")
     else:
         X = as_float(f"{path}: X", arrays["X"])
-    if X.ndim != 2:
-        raise ValueError(f"{path}: X must have the shape (n, D); got {X.shape}")
-    if X.shape[1] == 0:
-        raise ValueError(f"{path}: has no inputs")
+    refuse_unless(X.ndim == 2, f"{path}: X must have the shape (n, D); got {X.shape}")
+    refuse_unless(X.shape[1] != 0, f"{path}: has no inputs")
     if isinstance(X, np.ndarray):
         _refuse(path, "X", X, np.isinf(X))
     else:  # gaps in sparse rows are not filled, so NaN is refused, too
         _refuse(path, "X", X, csr_array((~np.isfinite(X.data), X.indices, X.indptr), X.shape))
     y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
-    if y.shape != X.shape[:1]:
-        wanted = f"the shape {X.shape[:1]}, one target a row of X"
-        raise ValueError(f"{path}: {key} must have {wanted}; got {y.shape}")
+    wanted = f"the shape {X.shape[:1]}, one target a row of X"
+    refuse_unless(y.shape == X.shape[:1], f"{path}: {key} must have {wanted}; got {y.shape}")
     classes = np.unique(y) if y.dtype == np.int16 else np.zeros(0)
     are_classes = len(classes) > 2 and np.array_equal(classes, np.arange(len(classes)))
     if y.dtype.kind == "f":

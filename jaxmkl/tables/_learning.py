@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxmkl import _pytree as pytree
 from jaxmkl import abilities
-from jaxmkl._checks import shown
+from jaxmkl._checks import refuse_unless, shown
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl.checkpoint import arrays_of, tree_of
 from jaxmkl.evaluate import central_intervals, predicts_log_odds
@@ -308,8 +308,7 @@ class Learning:
             like = jax.tree.map(lambda leaf: np.stack([np.asarray(leaf)] * len(own)), like)
             prefix = len("waiting")
             found = tree_of({name[prefix:]: array for name, array in arrays.items()}, like)
-            if not np.isfinite(found.x).all():
-                raise ValueError("inputs of rows that wait are not finite")
+            refuse_unless(np.isfinite(found.x).all(), "inputs of rows that wait are not finite")
             examples = _rounds.unstacked(found.x, found.context)
             self._unlabelled.update(zip(own, examples, strict=True))
 

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import scipy.sparse
 
+from jaxmkl._checks import refuse_unless
 from jaxmkl.tables._bytes import Bytes, is_text, not_text
 from jaxmkl.tables._entries import MOST
 from jaxmkl.tables._reading import Reading
@@ -107,9 +108,8 @@ def extent(name: str, parts: Iterable[Part], known: Sequence[int] = ()) -> tuple
         for why in refused:
             raise ValueError(why)
         raise ValueError(f"{name}: has no inputs")
-    if known and min(lows) < min(known) < 2:
-        text = "an index of 0, where the columns of the pipeline begin with 1"
-        raise ValueError(f"{name}: {text}; number them alike")
+    text = "an index of 0, where the columns of the pipeline begin with 1"
+    refuse_unless(not (known and min(lows) < min(known) < 2), f"{name}: {text}; number them alike")
     return int(min(*lows, 1)), int(max(lasts))
 
 
@@ -140,10 +140,9 @@ class LIBSVM(TextTable):
             starts = range(0, len(begun), AT_ONCE)
             found = (_parsed(file, begun[start : start + AT_ONCE]) for start in starts)
             self._base, last = extent(name, found, known)
-        if last - self._base >= MOST:
-            text = f"the largest index is {last}, and a table has at most {MOST:,} columns"
-            advice = "read it with jaxmkl.tables.read(path, sparse=True)"
-            raise ValueError(f"{name}: {text}; {advice}")
+        text = f"the largest index is {last}, and a table has at most {MOST:,} columns"
+        advice = "read it with jaxmkl.tables.read(path, sparse=True)"
+        refuse_unless(last - self._base < MOST, f"{name}: {text}; {advice}")
         self.names = [*map(str, range(self._base, last + 1)), self.target]
         self.notes = [f"inputs are numbered from {self._base}"]
         if not is_known:
@@ -165,9 +164,8 @@ class LIBSVM(TextTable):
 def read_libsvm(file: Bytes, target: str | None, sparse: bool, reading: Reading) -> Arrays:
     """Read LIBSVM text as a whole."""
     path = file.name
-    if target is not None:
-        why = "the label is what comes first in every line of a LIBSVM file"
-        raise ValueError(f"{path}: target must be None, since {why}; got {target!r}")
+    why = "the label is what comes first in every line of a LIBSVM file"
+    refuse_unless(target is None, f"{path}: target must be None, since {why}; got {target!r}")
     text = TextTable(file, reading)
     if not (found := [*parts(text)]):
         refuse_empty(text)

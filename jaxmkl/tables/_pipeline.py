@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxmkl import abilities
 from jaxmkl._archive import Archive
-from jaxmkl._checks import shown, warn_outside
+from jaxmkl._checks import refuse_unless, shown, warn_outside
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl._pytree import require
 from jaxmkl._types import Inputs, PyTree
@@ -186,8 +186,7 @@ class Pipeline:
 
     def _all(self, data: Inputs) -> Prediction:
         found = [said for _, said in self.predictions(data)]
-        if not found:
-            raise ValueError("predict: data must hold a row; got none")
+        refuse_unless(found, "predict: data must hold a row; got none")
         return jax.tree.map(lambda *leaves: np.concatenate(leaves), *found)
 
     def named(self, values: np.ndarray) -> np.ndarray:
@@ -374,9 +373,8 @@ def load_pipeline(path: str | os.PathLike[str]) -> Pipeline:
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"load_pipeline: {name}: {error}") from None
     pipeline = Pipeline(learner, state, columns, fills, *made, seen)
-    if not _fits(pipeline):
-        text = "its columns do not fit its learner, or its fills or counts are not finite"
-        raise ValueError(f"load_pipeline: {name} is damaged: {text}")
+    text = "its columns do not fit its learner, or its fills or counts are not finite"
+    refuse_unless(_fits(pipeline), f"load_pipeline: {name} is damaged: {text}")
     if "session" in extra:
         try:
             with open(name, "rb") as file:

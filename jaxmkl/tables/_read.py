@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from jaxmkl._checks import MOST_SHOWN, shown
+from jaxmkl._checks import MOST_SHOWN, refuse_unless, shown
 from jaxmkl.streaming.sparse import SparseRows
 from jaxmkl.tables._bytes import Bytes
 from jaxmkl.tables._reading import How, Reading
@@ -113,8 +113,7 @@ def read(
                 return _of_arrays(read_libsvm(file, target, sparse, reading), task)
         else:
             name, file = "DataFrame", None
-        if sparse:
-            raise ValueError(f"{name}: {NOT_SPARSE}; got a table")
+        refuse_unless(not sparse, f"{name}: {NOT_SPARSE}; got a table")
         table = files.open_file(file, of, reading) if file else files.open_table(source, **how)
         whole, notes = files.joined(table, files.ROWS), [*table.notes]
         label = target_name(whole.frame.columns, target, notes)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from jaxmkl._checks import shown
+from jaxmkl._checks import refuse_unless, shown
 from jaxmkl.tables._cells import Cells, RefusedRows
 from jaxmkl.tables._words import missing_cells
 
@@ -166,8 +166,7 @@ class Table:
         """A sentence on each decision made while it was opened."""
         self._frames, self._length, self._missing = frames, length, tuple(missing)
         self._read = 0
-        if not self.names:
-            raise ValueError(f"{source}: has no columns")
+        refuse_unless(self.names, f"{source}: has no columns")
 
     def chunks(self, size: int) -> Iterator[Chunk]:
         """Read chunks of ``size`` rows; the last one has the rest.

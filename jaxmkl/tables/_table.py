@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
-from jaxmkl._checks import known_array, refuse_tracers, shown
+from jaxmkl._checks import known_array, refuse_tracers, refuse_unless, shown
 from jaxmkl.streaming.sparse import SparseRows
 
 if TYPE_CHECKING:
@@ -101,8 +101,7 @@ def check_size(
     (n, D), itemsize = shape, np.dtype(dtype).itemsize
     size, start, wide = n * D * itemsize, f"as a dense {np.dtype(dtype)} array its", ""
     if width is not None:
-        if D >= 2**31:
-            raise ValueError(f"{path}: {D} inputs are too many; below 2^31 are wanted")
+        refuse_unless(D < 2**31, f"{path}: {D} inputs are too many; below 2^31 are wanted")
         size, start = n * width * (itemsize + 4), "its"
         wide = f" with {width} entries a row, as many as the fullest row has"
     if size > MAX_DENSE_BYTES:

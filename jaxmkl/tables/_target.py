@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from jaxmkl import _tails
-from jaxmkl._checks import shown
+from jaxmkl._checks import refuse_unless, shown
 from jaxmkl._pytree import require
 from jaxmkl.tables._cells import Cells, Notation, forms_of, parsed, without_points
 from jaxmkl.tables._kinds import truth_in
@@ -126,10 +126,9 @@ def target_of(source: str, cells: Cells, task: str | None, notes: list[str]) -> 
     if known.dtype.is_temporal() and known.dtype != pl.Duration:
         raise ValueError(f"{column}: holds times; name another target (--target)")
     distinct = spelled(cells).drop_nulls().unique(maintain_order=True)
-    if len(distinct) == 1:
-        found = f"the target is {distinct[0]!r} in every row looked at ({len(known)})"
-        advice = "nothing to learn (--first N looks at more rows, --target names another)"
-        raise ValueError(f"{column}: {found}; {advice}")
+    found = f"the target is {distinct[0]!r} in every row looked at ({len(known)})"
+    advice = "nothing to learn (--first N looks at more rows, --target names another)"
+    refuse_unless(len(distinct) != 1, f"{column}: {found}; {advice}")
     if task != "classification" and known.dtype == pl.String and cells.notation is None:
         cells.refuse_commas()
     if task is None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import polars as pl
 
+from jaxmkl._checks import refuse_unless
 from jaxmkl.tables import _header
 from jaxmkl.tables._bytes import Bytes, is_text, not_text
 from jaxmkl.tables._cells import series_of
@@ -211,8 +212,7 @@ class CSV(TextTable):
             next(self.lines)
             del first[0]
         before, (lines, cells) = self.lines.number, _header.rows_of(first, self.separator)
-        if not cells:
-            raise ValueError(f"{name}: has no names of columns, only blank lines")
+        refuse_unless(cells, f"{name}: has no names of columns, only blank lines")
         self.top = where = f"{name}, line {before + lines[0]}"
         has_header = not given.names if given.header is None else given.header
         if given.header is None:
@@ -233,9 +233,8 @@ class CSV(TextTable):
                 wanted = "columns must be separated by commas, semicolons, tabs or |"
                 raise ValueError(f"{where}: {wanted}; got {header[0]!r}")
         if given.names:
-            if len(given.names) != len(self.names):
-                text = f"{len(self.names)} cells, where {len(given.names)} names are given"
-                raise ValueError(f"{where}: {text} (--names)")
+            text = f"{len(self.names)} cells, where {len(given.names)} names are given"
+            refuse_unless(len(given.names) == len(self.names), f"{where}: {text} (--names)")
             self.names = [*given.names]
 
     def _known_header(self) -> tuple[str, int]:

@@ -9,6 +9,7 @@ from typing import Any, Unpack
 
 import polars as pl
 
+from jaxmkl._checks import refuse_unless
 from jaxmkl.streaming.sparse import SparseRows
 from jaxmkl.tables._arff import is_arff, read_arff
 from jaxmkl.tables._bytes import Bytes
@@ -92,9 +93,8 @@ def open_table(source: object, **how: Unpack[How]) -> Table:
 def refuse_of_csv(name: str, of: str, reading: Reading) -> None:
     """Refuse options for CSV files if the table is ``of`` another kind."""
     given = ["names"] * bool(reading.names) + ["header"] * (reading.header is not None)
-    if given:
-        text = f"{', '.join(given)} are for CSV; this is {of}, which has names of its own"
-        raise ValueError(f"{name}: {text}")
+    text = f"{', '.join(given)} are for CSV; this is {of}, which has names of its own"
+    refuse_unless(not given, f"{name}: {text}")
 
 
 def open_file(file: Bytes, of: str, reading: Reading) -> Table:
