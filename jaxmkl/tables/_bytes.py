@@ -53,19 +53,14 @@ class Peeked(io.RawIOBase):
             if not (more := stream.read1(SNIFFED - len(self.start))):
                 break
             self.start += more
-        self._left, self.taken = self.start, len(self.start)
-
-    @property
-    def is_begun(self) -> bool:
-        """True if bytes are read on behind the first ones."""
-        return not self._left
+        self.left, self.taken = self.start, len(self.start)  # to be read again; of the stream
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        data = self._left[: len(buffer)]
-        self._left = self._left[len(data) :]
+        data = self.left[: len(buffer)]
+        self.left = self.left[len(data) :]
         if not data:
             data = self._rest.read1(len(buffer))
             self.taken += len(data)
@@ -114,7 +109,7 @@ class Bytes:
 
         It does for files, what is compressed, and where the system cannot tell.
         """
-        if self.is_at_rest or self.is_compressed or not self._bytes.is_begun:
+        if self.is_at_rest or self.is_compressed or self._bytes.left:
             return True
         try:
             return bool(select.select([self._raw], [], [], max(0.0, seconds))[0])

@@ -102,8 +102,7 @@ class Boolean(Kind):
     lost = "hold neither {false} nor {true}: 1/2"
 
     def encode(self, cells: Cells) -> np.ndarray:
-        numbers = {self.false: 0.0, self.true: 1.0}
-        found = cells.words.str.to_lowercase()
+        numbers, found = {self.false: 0.0, self.true: 1.0}, cells.words.str.to_lowercase()
         found = found.replace_strict(numbers, default=0.5, return_dtype=pl.Float64)
         return found.to_numpy()[:, None]
 
@@ -366,9 +365,6 @@ class LeftOut(Kind):
     @property
     def features(self) -> tuple[str, ...]:
         return ()
-
-    def encode(self, cells: Cells) -> np.ndarray:
-        return np.zeros((len(cells.raw), 0))
 
     def unseen(self, cells: Cells, inputs: np.ndarray) -> int:
         if self.constant is None:

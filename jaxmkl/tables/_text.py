@@ -77,17 +77,17 @@ class Lines(Iterator[str]):
     def __init__(self, file: Bytes, longest: int) -> None:
         self.number = 0
         self._file, self._longest, self._patience = file, longest, 0.0
-        self._lines = deque[str]()  # read or put back
-        self._part, self._is_over = bytearray(), False  # of a line that has no end yet
-        self._error: ValueError | None = None
+        self.ready = deque[str]()  # read or put back
+        self._part, self.is_over = bytearray(), False  # of a line that has no end yet
+        self.error: ValueError | None = None
 
     def __next__(self) -> str:
-        while not self._lines:
-            if self._is_over:
-                raise StopIteration
+        while not (self.ready or self.is_over):
             self._read()
+        if not self.ready:
+            raise StopIteration
         self.number += 1
-        return self._lines.popleft()
+        return self.ready.popleft()
 
     def _read(self) -> None:
         """Read what has come, at least a byte; an error or the end is the last of it."""
@@ -95,7 +95,7 @@ class Lines(Iterator[str]):
             with self._file.whole():
                 read = self._file.stream.read1(PIECE)
         except ValueError as error:
-            self._error, self._is_over = error, True
+            self.error, self.is_over = error, True
             return
         if len(read) == PIECE:  # the writer had to wait
             self._patience = PATIENCE
@@ -105,37 +105,37 @@ class Lines(Iterator[str]):
         stop = len(part) - part.endswith(b"\r")
         end = max(part.rfind(sign, begin, stop) for sign in (b"\n", b"\r")) + 1
         if not read:
-            self._is_over, end = True, len(part)
+            self.is_over, end = True, len(part)
         if end:
             whole = bytes(part[:end])
             del part[:end]
-            if not (self.number or self._lines):
+            if not (self.number or self.ready):
                 whole = whole.removeprefix(BOM)
             # those of bytes, as those of text would end at other characters, too
             lines = whole.splitlines(True)
             if not self._is_too_long(len(lines[0]) if lines else 0):
-                self._lines += (line.decode("utf-8", "surrogateescape") for line in lines)
+                self.ready += (line.decode("utf-8", "surrogateescape") for line in lines)
         self._is_too_long(len(part))
 
     def _is_too_long(self, size: int) -> bool:
         """End the lines if the next one has too many bytes."""
-        if size > self._longest << 20 and self._error is None:
-            where = f"{self._file.name}, line {self.number + len(self._lines) + 1}"
+        if size > self._longest << 20 and self.error is None:
+            where = f"{self._file.name}, line {self.number + len(self.ready) + 1}"
             text = f"is longer than {self._longest} MiB"
-            self._error = ValueError(f"{where}: {text} (--longest-line allows more)")
-            self._is_over, self._part = True, bytearray()
-        return self._error is not None
+            self.error = ValueError(f"{where}: {text} (--longest-line allows more)")
+            self.is_over, self._part = True, bytearray()
+        return self.error is not None
 
     def have_come(self) -> bool:
         """Tell whether a whole line can be read, of a pipe without much patience."""
-        while not (self._lines or self._is_over):
+        while not (self.ready or self.is_over):
             began = time.monotonic()
             has_come = self._file.has_come(self._patience)
             self._patience -= time.monotonic() - began
             if not has_come:
                 return False
             self._read()
-        return bool(self._lines)
+        return bool(self.ready)
 
     def taken(self, size: int, is_row: Callable[[str], bool]) -> list[tuple[int, str]]:
         """Take lines with a row, with their numbers, up to ``size``: one at least, unless all
@@ -145,8 +145,8 @@ class Lines(Iterator[str]):
             first, line = self.number + 1, next(self, None)
             if line is None:
                 break
-            more = range(min(size - len(found) - 1, len(self._lines)))
-            lines, self.number = [line, *(self._lines.popleft() for _ in more)], first + len(more)
+            more = range(min(size - len(found) - 1, len(self.ready)))
+            lines, self.number = [line, *(self.ready.popleft() for _ in more)], first + len(more)
             found += (one for one in enumerate(lines, first) if is_row(one[1]))
         return found
 
@@ -170,23 +170,13 @@ class Lines(Iterator[str]):
 
     def put_back(self, lines: Sequence[str]) -> None:
         """Put back the last lines that were read."""
-        self._lines.extendleft(reversed(lines))
+        self.ready.extendleft(reversed(lines))
         self.number -= len(lines)
-
-    @property
-    def is_cut(self) -> bool:
-        """True if an error ended the lines."""
-        return self._error is not None and not self._lines
-
-    @property
-    def is_waited_for(self) -> bool:
-        """True if the next line of a pipe has not come yet."""
-        return not (self._lines or self._is_over)
 
     def check(self) -> None:
         """Raise the error that ended the lines, if one did."""
-        if self._error is not None:
-            raise self._error
+        if self.error is not None:
+            raise self.error
 
 
 class CSV(TextTable):
@@ -328,10 +318,10 @@ class CSV(TextTable):
                         continue
                     why = self._unread(where, begin, row)
                 except csv.Error as error:
-                    if rows and lines.is_waited_for:
+                    if rows and not (lines.ready or lines.is_over):  # more of it may come
                         lines.put_back(taken)
                         break
-                    if lines.is_cut:
+                    if lines.error and not lines.ready:  # it is cut off
                         break
                     row, why = [], f"{where}: {_of_quotes(str(error), lines.number)}"
                     lines.put_back(taken[1:])
