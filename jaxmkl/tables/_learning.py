@@ -132,8 +132,7 @@ class Learning:
         """
         own, X, fills = self._read(rows, ids)
         said, examples, state = _rounds.asked(self._learner, self._state, X, self._wants_all)
-        by_column = self._importances() if importances else None
-        answers = self._answers(own, said, by_column)
+        answers = self._answers(own, said, importances)
         self._state, self._fills = state, fills
         self._keep(own, examples)
         return answers
@@ -332,7 +331,7 @@ class Learning:
     # answers
 
     def _answers(
-        self, ids: Sequence[Id], said: Prediction, importances: dict[str, float] | None
+        self, ids: Sequence[Id], said: Prediction, importances: bool = False
     ) -> list[Asked]:
         target, seen, values = self._target, self._seen, np.asarray(said.value)
         known = bool(target.classes) or not seen.is_nothing
@@ -346,14 +345,11 @@ class Learning:
             ends = _intervals(said, seen.start) or ends
         wanted = np.asarray(said.query).tolist()
         rest = zip(ids, named, wanted, shares, ends, strict=True)
-        return [Asked(*one, importances) for one in rest]
-
-    def _importances(self) -> dict[str, float] | None:
-        shares = abilities.importances(self._learner, self._state)
-        if shares is None:
-            return None
-        each = np.asarray(shares, np.float64)
-        return {name: float(each[of].sum()) for name, of in self._columns.places.items()}
+        matters: Any = abilities.importances(self._learner, self._state) if importances else None
+        if matters is not None:
+            each = np.asarray(matters, np.float64)
+            matters = {name: float(each[of].sum()) for name, of in self._columns.places.items()}
+        return [Asked(*one, matters) for one in rest]
 
     def _make_room(self, number: int) -> None:
         """Have room for so many more support vectors, where a learner keeps all of them."""
@@ -381,7 +377,7 @@ class Learning:
     def look(self, id: Id, x: np.ndarray) -> Asked:
         """Predict a row as :meth:`ask` does, which changes nothing."""
         said, _, _ = _rounds.asked(self._learner, self._state, x[None], self._wants_all)
-        return self._answers([id], said, None)[0]
+        return self._answers([id], said)[0]
 
     def wait(self, id: Id, x: np.ndarray) -> None:
         """Let a row wait for its label, whether the learner wants it or not.

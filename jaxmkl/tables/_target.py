@@ -150,8 +150,8 @@ def target_of(source: str, cells: Cells, task: str | None, notes: list[str]) -> 
         notes += [f"{note} (--set loss=huber)" for note in _tails.of_target(labels)]
         return Target(name, task, **written.writing)
     classes = tuple(sorted(distinct, key=float if is_numbers(distinct) else None))
-    most = min(MOST_CLASSES, max(2, len(known) // 2))
-    if len(classes) > most and not (len(classes) <= MOST_CLASSES and len(known) < 100):
+    most = MOST_CLASSES if len(known) < 100 else min(MOST_CLASSES, len(known) // 2)
+    if len(classes) > most:
         found = f"{len(classes)} different values in {len(known)} rows are too many classes"
         found = "holds times" if forms_of(distinct) else found
         raise ValueError(f"{column}: {found}; name another target (--target)")

@@ -147,9 +147,9 @@ def format_of(file: Bytes) -> str:
         return "Parquet"
     if start.startswith((b"ARROW1", STREAM)):
         return "Arrow"
-    if start.startswith((b"PK", b"\x93NUMPY")) or extension in (".npy", ".npz"):
-        if start.startswith(b"PK"):
-            return "npz"
+    if start.startswith(b"PK"):
+        return "npz"
+    if start.startswith(b"\x93NUMPY") or extension in (".npy", ".npz"):
         wanted = "write a file with numpy.savez(path, X=inputs, y=target)"
         raise ValueError(f"{file.name}: is no npz archive in a file; {wanted}")
     text = start.decode("utf-8-sig", errors="replace")
