@@ -80,13 +80,9 @@ def learned(
     rounds, first = learner if apart is None else apart.rounds, 0
     while first < len(known):
         number = int(min(TOGETHER, len(known) - first, _until(apart, state)))
-        examples, y, asked = zip(*known[first : first + number], strict=True)
-        arrays = (
-            jax.tree.map(_filled_up, *examples),
-            _filled_up(*map(np.float32, y)),
-            _filled_up(*map(np.bool_, asked)),
-        )
-        after = _learn(rounds, state, *arrays, np.int32(number))
+        some = known[first : first + number]
+        each = [(example, np.float32(y), np.bool_(asked)) for example, y, asked in some]
+        after = _learn(rounds, state, *jax.tree.map(_filled_up, *each), np.int32(number))
         # the round is that of the state before, for which nothing needs to be waited
         state = after if apart is None else apart.renewed(after, int(state.round) + number)
         first += number
