@@ -64,13 +64,11 @@ from typing import TYPE_CHECKING, Any
 from jaxmkl._archive import is_archive_of
 from jaxmkl.cli import options, show
 from jaxmkl.cli.interrupts import Interrupts
-from jaxmkl.cli.labelling.faces import serve_person, serve_process
-from jaxmkl.cli.labelling.journal import Journal
-from jaxmkl.cli.labelling.learner import asking, to_be_saved
-from jaxmkl.cli.labelling.rows import Rows
-from jaxmkl.cli.labelling.session import Labelling
 from jaxmkl.cli.outputs import reserved
 from jaxmkl.cli.pipelines import differences, new_pipeline, own_pipeline
+from jaxmkl.cli.sessions.journal import Journal
+from jaxmkl.cli.sessions.questions import Labelling, Rows, asking, to_be_saved
+from jaxmkl.cli.sessions.terminal import serve_person, serve_process
 from jaxmkl.evaluate import UsageError
 from jaxmkl.tables import save_pipeline, usual_target
 

@@ -61,10 +61,8 @@ from jaxmkl.cli import options, show
 from jaxmkl.cli.interrupts import Interrupts
 from jaxmkl.cli.outputs import reserved
 from jaxmkl.cli.pipelines import new_pipeline, own_pipeline
-from jaxmkl.cli.serving.events import Events
-from jaxmkl.cli.serving.faces import Network, serve_standard
-from jaxmkl.cli.serving.metrics import Metrics
-from jaxmkl.cli.serving.server import Server
+from jaxmkl.cli.sessions.network import Network, serve_standard
+from jaxmkl.cli.sessions.server import Server
 from jaxmkl.evaluate import UsageError
 from jaxmkl.tables import Columns, Pipeline, Session, open_table
 
@@ -159,8 +157,7 @@ def _begun(given: Namespace, journal: Path) -> Server:
         parts = pipeline.columns.to_json(), repr(pipeline.learner)
         model = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
     warm_up(Session(pipeline), pipeline)
-    events = Events(journal, {"model": model.hexdigest()}, pipeline)
-    return Server(events, Metrics(bool(pipeline.classes)), given.waiting)
+    return Server(journal, {"model": model.hexdigest()}, pipeline, given.waiting)
 
 
 def _anew(given: Namespace) -> Pipeline:

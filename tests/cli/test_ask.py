@@ -17,12 +17,10 @@ import pytest
 
 import jaxmkl
 from jaxmkl.cli import ask, main
-from jaxmkl.cli.labelling import session as sessions
-from jaxmkl.cli.labelling.faces import keys_of, reply, serve_process
-from jaxmkl.cli.labelling.journal import Journal
-from jaxmkl.cli.labelling.learner import asking
-from jaxmkl.cli.labelling.rows import Rows
-from jaxmkl.cli.labelling.session import Labelling
+from jaxmkl.cli.sessions import questions
+from jaxmkl.cli.sessions.journal import Journal
+from jaxmkl.cli.sessions.questions import Labelling, Rows, asking
+from jaxmkl.cli.sessions.terminal import keys_of, reply, serve_process
 from jaxmkl.evaluate import UsageError
 from jaxmkl.tables import Columns, Pipeline, Refused, Seen, open_table
 from jaxmkl.wrappers import RunningMoments, probabilities, scaled_targets
@@ -169,7 +167,7 @@ def test_a_pool_is_asked_for_by_the_score_at_that_time(session):
 
 @pytest.mark.endless
 def test_of_a_large_pool_some_rows_are_judged(session, monkeypatch):
-    monkeypatch.setattr(sessions, "MOST", 10)
+    monkeypatch.setattr(questions, "MOST", 10)
     rows = rows_of(plants(30, known=8))
     labelling = session(rows, 1, is_pool=True)
     now = labelling.standing.session.pipeline

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from jaxmkl.cli.labelling.journal import Journal
+from jaxmkl.cli.sessions.journal import Journal
 
 
 def test_the_journal_refuses_what_is_not_its_own(tmp_path):

@@ -20,18 +20,17 @@ import pytest
 import jaxmkl
 from jaxmkl import Gaussian
 from jaxmkl.cli import main
-from jaxmkl.cli.labelling import journal as journal_room
-from jaxmkl.cli.labelling.journal import Journal
 from jaxmkl.cli.serve import warm_up
-from jaxmkl.cli.serving import events as events_of
-from jaxmkl.cli.serving import server as server_room
-from jaxmkl.cli.serving.events import Events
-from jaxmkl.cli.serving.faces import Network, _free, serve_standard
-from jaxmkl.cli.serving.metrics import Metrics, prometheus
-from jaxmkl.cli.serving.requests import LONGEST, Lines
-from jaxmkl.cli.serving.server import Job, Server, spelled
+from jaxmkl.cli.sessions import journal as journal_room
+from jaxmkl.cli.sessions import learning as learning_room
+from jaxmkl.cli.sessions import server as server_room
+from jaxmkl.cli.sessions.journal import Journal
+from jaxmkl.cli.sessions.metrics import Metrics, prometheus
+from jaxmkl.cli.sessions.network import Network, _free, serve_standard
+from jaxmkl.cli.sessions.requests import LONGEST, Lines
+from jaxmkl.cli.sessions.server import Job, Server, spelled
 from jaxmkl.evaluate import UsageError, held_bytes
-from jaxmkl.tables import Asked, Columns, Pipeline, Session, open_table
+from jaxmkl.tables import Columns, Pipeline, Session, open_table
 
 
 @functools.cache
@@ -57,13 +56,12 @@ def learned(pipeline):
 
 
 def server_of(path, most=None, about="a"):
-    events = Events(path / "j", {"model": about}, pipeline())
-    return Server(events, Metrics(False), most)
+    return Server(path / "j", {"model": about}, pipeline(), most)
 
 
 @pytest.fixture
 def server(tmp_path, monkeypatch):
-    monkeypatch.setattr(server_room, "SLOW", 60.0)  # seconds: all answers come in their turn
+    monkeypatch.setattr(learning_room, "SLOW", 60.0)  # seconds: all answers come in their turn
     server = server_of(tmp_path)
     yield server
     server.close()
@@ -126,13 +124,13 @@ def test_each_line_has_an_answer_in_its_turn(server):
 )  # fmt: skip
 def test_a_wrong_line_is_refused_and_changes_nothing(server, line, reason):
     said(server, row(1.0, id="before"))
-    state = server.figures()["waiting"], server._events.number, server._learning.finished.rows
+    state = server.figures()["waiting"], server.number, server.learning.finished.rows
     (answer,) = said(server, line)
     assert reason in answer["error"]
     if isinstance(line, dict) and line.get("id") not in (None, True):
         assert answer["id"] == line["id"]
     assert state == (
-        server.figures()["waiting"], server._events.number, server._learning.finished.rows
+        server.figures()["waiting"], server.number, server.learning.finished.rows
     )  # fmt: skip
 
 
@@ -151,19 +149,19 @@ def test_the_oldest_rows_are_forgotten_before_their_labels_are_taken(tmp_path):
     assert [answer["id"] for answer in rows] == [0, 1, 2, 3, 4]
     assert "no row with the id 1 waits" in gone["error"]
     assert first == {"id": 2, "learned": True}
-    server._applied.result()  # a label is learned after its answer
+    assert server.learning._rests(60)  # a label is learned after its answer
     assert [server.figures()[name] for name in ("waiting", "dropped", "labels")] == [2, 2, 1]
     said(server, row(1.0), row(1.0, id="a"), row(1.0, id="b"))
     server.close()
     server = server_of(tmp_path)  # the number is kept
-    assert (server._events.most, [*server._events.unlabelled]) == (3, [5, "a", "b"])
+    assert (server.most, [*server.unlabelled]) == (3, [5, "a", "b"])
     said(server, [{"x": 1}, {"x": "no number"}])
-    assert [*server._events.unlabelled] == [*server._events.session.unlabelled] == ["a", "b", 6]
+    assert [*server.unlabelled] == [*server.learning.session.unlabelled] == ["a", "b", 6]
     server.close()
     server = server_of(tmp_path, most=1)
-    assert [*server._events.unlabelled] == [6]
-    server._applied.result()
-    assert [*server._events.session.unlabelled] == [6]
+    assert [*server.unlabelled] == [6]
+    assert server.learning._rests(60)
+    assert [*server.learning.session.unlabelled] == [6]
     server.close()
 
 
@@ -190,9 +188,9 @@ def test_no_label_is_acknowledged_of_a_row_in_the_same_group_that_cannot_be_read
 
 def test_a_full_server_writes_rows_and_labels_together(tmp_path, monkeypatch):
     """The room of a row whose label has come is the next one's."""
-    server, synced, sync = server_of(tmp_path, most=2), [], Events.sync
+    server, synced, sync = server_of(tmp_path, most=2), [], Journal.sync
     said(server, row(1.0, id=0), row(1.0, id=1))
-    monkeypatch.setattr(Events, "sync", lambda events: synced.append(sync(events)))
+    monkeypatch.setattr(Journal, "sync", lambda journal: synced.append(sync(journal)))
     lines = [({"id": i, "label": 1.0}, row(2.0, id=i + 2)) for i in range(20)]
     assert not any("error" in one for one in said(server, *itertools.chain(*lines)))
     assert len(synced) == 1
@@ -211,7 +209,7 @@ def test_an_id_may_come_again_before_its_turn(tmp_path, monkeypatch):
     assert server.figures()["waiting"] == 1
     go_on.set()
     server.close()
-    assert [*server._events.session.unlabelled] == [*server._events.unlabelled] == ["a"]
+    assert [*server.learning.session.unlabelled] == [*server.unlabelled] == ["a"]
 
 
 def played(path, seed, stops=()):
@@ -220,18 +218,18 @@ def played(path, seed, stops=()):
     waiting = []
     for i in range(60):
         if i in stops:  # as if it were killed: no snapshot is made, nothing is said
-            server._learning.close()
-            server._events.close()
+            server.learning.close()
+            server.journal.close()
             server = server_of(path)
         (answer,) = said(server, row(rng.random()))
         waiting.append(answer["id"])
         if rng.random() < 0.8:
             own = waiting.pop(rng.randrange(len(waiting)))  # some were forgotten
             said(server, {"id": own, "label": rng.random()})
-    server._applied.result()  # a label is learned after its answer
-    state = learned(server._learning.finished), [*server._events.unlabelled]
+    assert server.learning._rests(60)  # a label is learned after its answer
+    state = learned(server.learning.finished), [*server.unlabelled]
     server.close()
-    assert [*server._events.session.unlabelled] == state[1]
+    assert [*server.learning.session.unlabelled] == state[1]
     return state
 
 
@@ -241,12 +239,12 @@ def test_a_killed_server_goes_on_with_the_same_state(tmp_path, monkeypatch):
         folder.mkdir()
     whole = played(folders[0], 0)
     assert played(folders[1], 0, stops=(1, 30, 31, 50)) == whole
-    monkeypatch.setattr(events_of, "MOST", 2000)  # bytes: many snapshots
+    monkeypatch.setattr(server_room, "MOST", 2000)  # bytes: many snapshots
     assert played(folders[2], 0, stops=(1, 30, 31, 50)) == whole
     assert len(whole[1]) == 9  # older ones were forgotten
     (snapshot,) = folders[2].glob("j.*.npz")
     server = server_of(folders[2])
-    assert (learned(server._learning.finished), [*server._events.unlabelled]) == whole
+    assert (learned(server.learning.finished), [*server.unlabelled]) == whole
     (answer,) = said(server, row(1.0))
     assert answer["id"] == 60  # no id comes twice
     server.close()
@@ -259,25 +257,25 @@ def test_a_snapshot_that_cannot_be_written_ends_nothing(tmp_path, monkeypatch, c
     def fails(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(events_of, "MOST", 1000)  # bytes
+    monkeypatch.setattr(server_room, "MOST", 1000)  # bytes
     server = server_of(tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr(Session, "save", fails)
         for i in range(40):
             assert said(server, row(1.0))[0]["id"] == i
-        state = learned(server._learning.finished)
+        state = learned(server.learning.finished)
         with pytest.raises(OSError, match="No space left"):
             server.close()
     told = capsys.readouterr().err.splitlines()
     assert 1 <= len(told) < 20  # tried again only after as many bytes
     assert "a snapshot cannot be written" in told[0]
     server = server_of(tmp_path)
-    assert learned(server._learning.finished) == state
+    assert learned(server.learning.finished) == state
     server.close()
 
 
 def test_rows_that_come_during_a_snapshot_are_answered_and_not_in_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(events_of, "MOST", 300)  # bytes
+    monkeypatch.setattr(server_room, "MOST", 300)  # bytes
     save, begun, go_on = Session.save, threading.Event(), threading.Event()
 
     def waits(self, path):
@@ -291,14 +289,14 @@ def test_rows_that_come_during_a_snapshot_are_answered_and_not_in_it(tmp_path, m
         said(server, row(1.0))
     (answer,) = said(server, row(2.0, id="during"))
     assert answer["wanted"]
-    saving = server._saving
+    saved, *_ = server._saving
     go_on.set()
-    saving.result()
+    saved.result()
     (snapshot,) = tmp_path.glob("j.*.npz")
     assert "during" not in Session.load(snapshot).unlabelled
     server.close()
     server = server_of(tmp_path)
-    assert "during" in server._events.unlabelled
+    assert "during" in server.unlabelled
     server.close()
 
 
@@ -311,8 +309,8 @@ def test_two_servers_on_one_journal_are_refused(tmp_path):
 
 def test_what_the_journal_cannot_hold_is_not_learned(server, monkeypatch):
     said(server, row(1.0, id="a"))
-    rows, size = server._learning.finished.rows, server._events._journal.size
-    journal, full = server._events._journal, [True]
+    rows, size = server.learning.finished.rows, server.journal.size
+    journal, full = server.journal, [True]
 
     class Disk:
         def __init__(self, file):
@@ -327,8 +325,8 @@ def test_what_the_journal_cannot_hold_is_not_learned(server, monkeypatch):
     answers = said(server, row(2.0, id="b"), [{"x": 1}, {"x": 2}], {"id": "a", "label": 1.0})
     text = "the journal cannot be written, so nothing was learned: No space left on device"
     assert [a["error"] for a in (answers[0], *answers[1], answers[2])] == [text] * 4
-    assert (server._learning.finished.rows, server._events._journal.size) == (rows, size)
-    assert [*server._events.unlabelled] == ["a"]
+    assert (server.learning.finished.rows, server.journal.size) == (rows, size)
+    assert [*server.unlabelled] == ["a"]
     full[0] = False
     assert said(server, row(2.0, id="b"), {"id": "a", "label": 1.0})[1] == {
         "id": "a", "learned": True
@@ -351,7 +349,7 @@ def test_a_disk_that_fails_ends_the_server_before_it_answers(tmp_path, monkeypat
         server.close()
     monkeypatch.undo()
     server = server_of(tmp_path)
-    assert "a" in server._events.unlabelled
+    assert "a" in server.unlabelled
     server.close()
 
 
@@ -386,7 +384,7 @@ def test_answers_do_not_wait_for_a_renewal(tmp_path, monkeypatch):
         expected.learn(i, 1.0)
     expected.ask([{"x": 0.5}] * 4)
     server = server_of(tmp_path)
-    assert learned(server._learning.finished) == learned(expected.pipeline)
+    assert learned(server.learning.finished) == learned(expected.pipeline)
     server.close()
 
 
@@ -397,7 +395,7 @@ def test_clients_who_only_ask_come_first(server):
     assert [[one["id"] for one in of_one] for of_one in server.answer(*jobs)] == [
         ["a", "after"], ["c"]
     ]  # fmt: skip
-    lines = map(json.loads, server._events._journal.path.read_text().splitlines()[-3:])
+    lines = map(json.loads, server.journal.path.read_text().splitlines()[-3:])
     assert [event.get("ids", event.get("labels")) for event in lines] == [
         ["c"], [["a", 1.0]], ["after"]
     ]  # fmt: skip
@@ -425,7 +423,7 @@ def test_no_label_is_acknowledged_once_one_could_not_be_learned(
     monkeypatch.setattr(Session, "learn_many", lambda *_: 1 / 0)
     if not until_renewal:
         said(server, {"id": "a", "label": 1.0})
-        assert isinstance(server._applied.exception(), ZeroDivisionError)
+        assert isinstance(server.learning._last.exception(60), ZeroDivisionError)
     with pytest.raises(RuntimeError, match="the server has ended"):
         said(server, {"id": "b", "label": 1.0})
     with pytest.raises(ZeroDivisionError):
@@ -445,11 +443,8 @@ def test_lines_are_cut_from_any_pieces():
 
 def test_errors_stand_beside_baselines():
     metrics = Metrics(True)
-    labels = ["a", "a", "b", "a", "b", "b"]
-    for i, label in enumerate(labels):
-        asked = Asked(i, "b", True)
-        metrics.see({"ids": [i], "rows": [{}]}, [asked])
-        metrics.see({"labels": [[i, label]]}, [None], [("b", None)])
+    for label in ("a", "a", "b", "a", "b", "b"):
+        metrics.learned(label, ("b", None))
     figures = metrics.figures()
     # from the second label on: majority a a a a, then a tie of which the first is a
     assert figures["error"] == {
@@ -460,9 +455,8 @@ def test_errors_stand_beside_baselines():
     assert 'jaxmkl_error{of="last label"} 0.6' in text
     assert "jaxmkl_coverage NaN" in text
     numbers = Metrics(False)
-    for i, label in enumerate([1.0, 3.0, 8.0]):
-        numbers.see({"ids": [i], "rows": [{}]}, [Asked(i, 2.0, True, None, (0.0, 4.0))])
-        numbers.see({"labels": [[i, label]]}, [None], [(2.0, (0.0, 4.0))])
+    for label in (1.0, 3.0, 8.0):
+        numbers.learned(label, (2.0, (0.0, 4.0)))
     figures = numbers.figures()
     assert figures["error"] == {
         "learner": (1 + 36) / 2, "mean or majority": (4 + 36) / 2, "last label": (4 + 25) / 2

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from jaxmkl.cli.labelling.journal import Journal
+from jaxmkl.cli.sessions.journal import Journal
 from jaxmkl.tables import load_pipeline
 from tests.common.trees import assert_equal
 

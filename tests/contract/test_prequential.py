@@ -12,10 +12,8 @@ import pytest
 import jaxmkl
 from jaxmkl import wrappers
 from jaxmkl.cli import main
-from jaxmkl.cli.labelling.journal import Journal
-from jaxmkl.cli.labelling.learner import asking
-from jaxmkl.cli.labelling.rows import Rows
-from jaxmkl.cli.labelling.session import Labelling
+from jaxmkl.cli.sessions.journal import Journal
+from jaxmkl.cli.sessions.questions import Labelling, Rows, asking
 from jaxmkl.sklearn import MKLRegressor
 from jaxmkl.tables import Columns, Pipeline, Seen, open_table, source
 from jaxmkl.tables._target import Target

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, TextIO
 
 from jaxmkl.cli.interrupts import Interrupts
-from jaxmkl.cli.labelling.session import Labelling
+from jaxmkl.cli.sessions.questions import Labelling
 from jaxmkl.evaluate import figure, plain, printable
 from jaxmkl.tables import Refused
 
@@ -50,12 +50,11 @@ def serve_process(
         for item in labelling.standing.open:
             say(_question(labelling, item))
         fill()
-    lines = iter(given)
+    lines = (line for line in given if line.strip())
     while labelling.standing.open and (line := next(lines, None)) is not None:
-        if line.strip():
-            with held:
-                say(_taken(labelling, line))
-                fill()
+        with held:
+            say(_taken(labelling, line))
+            fill()
     now = labelling.standing
     say({"labels": len(now.labels), "waiting": now.open})
 
@@ -135,7 +134,7 @@ def _show(labelling: Labelling, item: int, keys: Mapping[str, str], console: "Co
     cells = Table(box=None, show_header=False, pad_edge=False)
     cells.add_column(style="dim", no_wrap=True)
     cells.add_column(overflow="fold")
-    for name, cell in rows.cells(rows.place(item)).items():
+    for name, cell in rows.frame.row(rows.place(item), named=True).items():
         cells.add_row(printable(name), "" if cell is None else printable(cell))
     left = labelling.remaining + len(now.open)
     counts = f"{len(now.labels)} labels so far, at most {left} to come"

@@ -6,10 +6,9 @@ and acknowledged; the rows that come meanwhile are answered from the latest fini
 **The order.** Whether a row is asked for changes the session too: it waits for its label, and a
 query that keeps a rate counts it. So the journal holds rows as well as labels, in the order in
 which the one writing thread accepted them, and each line of it is one call of the session, or one
-for each of its labels. These calls are made in that order and with these arguments, by this thread
-or, while it rests, by the writing one, and nothing else ever touches the session. Hence its state
-is a function of the journal alone: neither the speed of the machine, nor the number of clients,
-nor a process that was killed and replayed its journal can make a bit of difference.
+for each of its labels, made in that order by this thread or, while it rests, by the writing one.
+Nothing else touches the session. So its state is a function of the journal alone, bit for bit,
+whatever the speed of the machine, the number of clients, and the processes that were killed.
 
 An answer that cannot wait for its turn is a prediction by another session, made from the pipeline
 of the latest finished state and thrown away. It may differ from the prediction that the session
@@ -20,29 +19,38 @@ changes: that its row waits, as the server counts, or can be read, and that it i
 columns say.
 """
 
+import contextlib
 import itertools
+import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from pathlib import Path
 from typing import Any
 
 import jax
 
-Event = dict[str, Any]
+from jaxmkl.cli.sessions.journal import Event
+from jaxmkl.tables import Session
+
 WAITING = 1000  # groups of events that may wait to be applied
 SLOW = 0.005  # seconds for which answers wait for what comes before them
 RECENT = 0.1  # the weight of the latest time of a label among all of them
 REFUSALS = ValueError, TypeError, OverflowError  # by the session, which is as it was before
 
 
-def apply(session: Any, event: Event) -> Any:
+def apply(session: Session, event: Event, answers: Sequence[Any] | None = None) -> Any:
     """Call the session as an event says, and return its result, or its refusal.
 
     The events are ``{"ids", "rows"}``, ``{"labels"}`` with pairs of an id and a label,
     ``{"row", "label"}``, ``{"forget"}`` and ``{"waiting"}``, how many rows may. The first two have
-    a result for each row or pair.
+    a result for each row or pair. Rows that were answered by ``answers`` only wait, if they can.
     """
+    if "ids" in event and answers and not any(isinstance(one, Exception) for one in answers):
+        with contextlib.suppress(*REFUSALS):
+            session.expect(event["rows"], event["ids"])
+            return answers
     try:
         match event:
             case {"ids": ids, "rows": rows}:
@@ -71,27 +79,6 @@ def _each(call: Callable, *given: Sequence) -> list[Any]:
     return [_each(call, *([part] for part in one))[0] for one in zip(*given, strict=True)]
 
 
-def _rounds(event: Event) -> int:
-    """The rounds of an event, at most."""
-    return max(1, len(event.get("rows") or event.get("labels") or ()))
-
-
-def _labels(events: Sequence[Event]) -> int:
-    """The labels of events, which take time; rows take none that is worth a thread."""
-    return sum(_rounds(event) for event in events if "rows" not in event)
-
-
-def _expected(session: Any, event: Event, answers: Sequence[Any]) -> bool:
-    """Let the rows of an event wait that were answered; False if the session has to say more."""
-    if any(isinstance(one, Exception) for one in answers):
-        return False
-    try:
-        session.expect(event["rows"], event["ids"])
-    except REFUSALS:
-        return False
-    return True
-
-
 class Learning:
     """A session that its own thread works on or, while that rests, whoever calls.
 
@@ -99,56 +86,80 @@ class Learning:
       session: a session, which nothing else may touch from now on.
     """
 
-    def __init__(self, session: Any) -> None:
-        self._session = session
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.finished = session.pipeline  #: the pipeline of the latest finished state
+        self.begun: float | None = None  #: the time at which the present event began
         self._thread = ThreadPoolExecutor(1, "learning")
         self._room = threading.BoundedSemaphore(WAITING)
-        self.finished = session.pipeline  #: the pipeline of the latest finished state
-        self.label = session.label  #: reads a label, which no event changes
-        self.check = session.check  #: refuses a row that cannot be read, likewise
         self._failure: BaseException | None = None
         self._last: Future = Future()  # the latest work of the thread
         self._last.set_result([])
-        self._each = 0.0  # seconds of a label, lately
-        self.begun: float | None = None  #: the time at which the present event began
+        self._each = 1e-6  # seconds of a label, lately
 
-    def put(self, events: Sequence[Event], given: Sequence[Any] = ()) -> "Future[list[Any]]":
-        """Apply events after all others; the result holds that of each.
+    def refusal(self, row: Mapping[str, Any]) -> Exception | None:
+        """Why a row cannot be read, which no event changes; None if it can."""
+        try:
+            self.session.check(row)
+        except REFUSALS as error:
+            return error
+        return None
 
-        Args:
-          events: the events.
-          given: the answers to the rows of each event that somebody else gave; none for none.
+    def put(self, events: Sequence[Event]) -> list[Any]:
+        """Apply events after all others, and return their results; labels after a row have none.
+
+        Rows whose turn does not come soon are answered without effect.
 
         Raises:
           BaseException: an event before could not be applied, or one of these, if it was quick.
         """
+        of_rows = [at for at, event in enumerate(events, 1) if "ids" in event or "row" in event]
+        number, results = max(of_rows, default=0), list[Any]()
+        if some := events[:number]:
+            results = [] if self._rests(SLOW) else self._viewed(some)
+            applied = self._put(some, results)
+            if not results:
+                try:
+                    results = applied.result(SLOW)
+                except TimeoutError:
+                    results = self._viewed(some)
+        if later := events[number:]:
+            self._put(later)
+        return [*results, *[None] * len(later)]
+
+    def _put(self, events: Sequence[Event], answers: Sequence[Any] = ()) -> "Future[list[Any]]":
         if self._failure is not None:
             raise self._failure
-        if self.rests(0.0) and self._is_quick(events):
+        if self._rests(0.0) and self._labels(events) * self._each <= SLOW:
             applied = Future[list[Any]]()
-            applied.set_result(self._apply(events, given))
+            applied.set_result(self._apply(events, answers))
             return applied
         self._room.acquire()
-        self._last = self._thread.submit(self._apply, events, given)
+        self._last = self._thread.submit(self._apply, events, answers)
         self._last.add_done_callback(lambda _: self._room.release())
         return self._last
 
-    def rests(self, seconds: float) -> bool:
+    def _rests(self, seconds: float) -> bool:
         """Whether all that was put is applied and saved, or will be within so many seconds."""
         return self._last.done() or not wait([self._last], seconds).not_done
 
-    def _is_quick(self, events: Sequence[Event]) -> bool:
-        return _labels(events) * self._each <= SLOW and not self._renews(events)
+    def _labels(self, events: Sequence[Event]) -> float:
+        """The labels of events, which take time, unlike rows; infinite if a renewal is due."""
+        rows = sum(len(event.get("rows", ())) for event in events)
+        labels = sum(len(event.get("labels", (0,))) for event in events if "rows" not in event)
+        return labels if rows + labels < self.session.until_renewal else math.inf
 
-    def _renews(self, events: Sequence[Event]) -> bool:
-        return sum(map(_rounds, events)) >= self._session.until_renewal
+    def _viewed(self, events: Sequence[Event]) -> list[Any]:
+        """The answers to events whose turn has not come, by a session that is thrown away."""
+        answers = list[Any]()
+        for event in events:
+            if "ids" in event:
+                answers.append(apply(Session(self.finished), event))
+            else:
+                answers.append(self.refusal(event["row"]) if "row" in event else None)
+        return answers
 
-    @property
-    def dropped(self) -> int:
-        """Rows that were forgotten because too many had no label."""
-        return self._session.dropped
-
-    def save(self, path: Any) -> Future:
+    def save(self, path: Path) -> Future:
         """Save the session as it is after all events so far."""
         self._last = self._thread.submit(self._saved, path)
         return self._last
@@ -157,29 +168,28 @@ class Learning:
         """Wait until all events are applied, and end the thread."""
         self._thread.shutdown()
 
-    def _saved(self, path: Any) -> None:
+    def _saved(self, path: Path) -> None:
+        if self._failure is not None:
+            raise self._failure
         self.begun = time.monotonic()
         try:
-            self._session.save(path)
+            self.session.save(path)
         finally:
             self.begun = None
 
-    def _apply(self, events: Sequence[Event], given: Sequence[Any] = ()) -> list[Any]:
+    def _apply(self, events: Sequence[Event], answers: Sequence[Any]) -> list[Any]:
         results, began = [], time.monotonic()
-        labels = 0 if self._renews(events) else _labels(events)
+        labels = self._labels(events)
         try:
             if self._failure is not None:
                 raise self._failure
-            for event, answers in itertools.zip_longest(events, given):
+            for event, of_rows in itertools.zip_longest(events, answers):
                 self.begun = time.monotonic()
-                result = answers
-                if not (answers and _expected(self._session, event, answers)):
-                    result = apply(self._session, event)
-                results.append(result)
-            pipeline = self._session.pipeline
+                results.append(apply(self.session, event, of_rows))
+            pipeline = self.session.pipeline
             jax.block_until_ready(pipeline.state)  # a renewal may still run
             self.finished = pipeline
-            if labels:
+            if 0 < labels < math.inf:
                 self._each += RECENT * ((time.monotonic() - began) / labels - self._each)
         except BaseException as error:
             self._failure = error  # nothing may be learned after an event that was not

@@ -11,6 +11,7 @@ from typing import Any
 
 from jaxmkl._files import is_taken, named
 
+Event = dict[str, Any]
 FORMAT = 2  #: number of the format, in the first line
 PLAIN = 1  #: the format of jaxmkl 0.2.0, which had no checksums
 CHECKSUM = re.compile(rb', "crc": "([0-9a-f]{8})"}$')
@@ -19,14 +20,12 @@ ADVICE = "remove this line and all after it"
 
 
 class Journal:
-    """JSON lines, the first of which says what they belong to; one process at a time may open
-    them.
+    """JSON lines, the first of which says what they belong to; one process at a time has them.
 
     Each line ends with a checksum (CRC-32) of all lines so far, so a line that was changed,
     duplicated, moved or removed is noticed, unless it was removed from the end. A journal of
-    format 1 is continued, and the lines that are added have checksums.
-
-    An incomplete line is removed: its writer was killed before it acknowledged the event.
+    format 1 is continued, and the lines that are added have checksums. An incomplete line is
+    removed: its writer was killed before it acknowledged the event.
 
     Args:
       path: the file; it is created if it does not exist.
@@ -42,26 +41,25 @@ class Journal:
     def __init__(self, path: Path, about: dict[str, Any], option: str = "--out") -> None:
         self.path, self._option, is_new = path, option, not path.exists()
         self._checksum, self._has_checksums = 0, False  # of all lines so far; whether any has one
-        self.events: list[dict[str, Any]] = []  #: those that were there at the beginning
         self.size = 0  #: the bytes of the file
         self._file = self._opened()
         try:
-            self.first, *self.events = self._read() or [{}]  #: the first line
-            if not self.first or self._is_about_else(self.first, about):
+            #: the first line, and the events that were there at the beginning
+            self.first, *self.events = self._read() or [{}]
+            if not self.first or self._is_about_else(about):
                 self._file.truncate(0)
                 self._checksum, self.size = 0, 0
-                self.first = {"journal": FORMAT, **about}
+                self.first, self.events = {"journal": FORMAT, **about}, []
                 self.append(self.first)
-                self.events.clear()
             if is_new:
                 self._name_is_kept()
         except BaseException:
-            self._file.close()
+            self.close()
             raise
 
     def _opened(self) -> io.FileIO:
         """The file, locked by this process."""
-        file = open(self.path, "a+b", buffering=0)  # noqa: SIM115 (closed by __exit__)
+        file = open(self.path, "a+b", buffering=0)  # noqa: SIM115 (closed by close)
         if is_taken(file) is False:
             file.close()
             text = "another process writes this journal; end it first, or name another"
@@ -70,55 +68,12 @@ class Journal:
 
     def _name_is_kept(self) -> None:
         """Have the name of the file, too, on the disk; Windows opens no folder."""
-        if os.name == "nt":
-            return
-        folder = os.open(self.path.parent, os.O_RDONLY)
-        os.fsync(folder)
-        os.close(folder)
+        if os.name != "nt":
+            folder = os.open(self.path.parent, os.O_RDONLY)
+            os.fsync(folder)
+            os.close(folder)
 
-    def replace(self, about: dict[str, Any], start: int) -> None:
-        """Replace the file, whole or not at all, by one of its last events alone.
-
-        Args:
-          about: what they belong to.
-          start: the :attr:`size` that the file had before them.
-        """
-        self._file.seek(start)
-        lines = self._file.read().splitlines()
-        place = self.path.with_name(f"{self.path.name}.next")
-        place.unlink(missing_ok=True)  # of a process that was killed
-        other = Journal(place, about, self._option)
-        try:
-            other.append(*(json.loads(CHECKSUM.sub(b"}", line)) for line in lines))
-            if not REPLACES_OPEN:  # elsewhere one of the two locks is always held
-                other.__exit__()
-                self.__exit__()
-            os.replace(place, self.path)
-            self.__exit__()
-            vars(self).update(vars(other), path=self.path)
-        except BaseException:
-            other.__exit__()
-            raise
-        finally:
-            if self._file.closed:
-                self._file = self._opened()
-                self._file.truncate(self.size)  # nothing may follow half a line
-        self._name_is_kept()
-
-    def replay(self, again: Callable[[dict[str, Any]], object]) -> None:
-        """Call ``again`` with each event; if it raises a ``ValueError``, name the line there."""
-        for number, event in enumerate(self.events, 2):
-            try:
-                again(event)
-            except ValueError as error:
-                text = f"cannot have happened: {error}; {ADVICE}"
-                raise self._refusal(number, text) from None
-
-    def _refusal(self, number: int, reason: str) -> ValueError:
-        """Return the error that names the file, the number of a line and the reason."""
-        return ValueError(f"{self.path}, line {number}: {reason}, or name another {self._option}")
-
-    def _read(self) -> list[dict[str, Any]]:
+    def _read(self) -> list[Event]:
         self._file.seek(0)
         content = self._file.read()
         *lines, rest = content.split(b"\n")
@@ -130,7 +85,7 @@ class Journal:
             os.fsync(self._file.fileno())
         return [self._event(number, line) for number, line in enumerate(lines, 1)]
 
-    def _event(self, number: int, line: bytes) -> dict[str, Any]:
+    def _event(self, number: int, line: bytes) -> Event:
         found = CHECKSUM.search(line)
         body = line[: found.start()] + b"}" if found else line
         try:
@@ -152,8 +107,9 @@ class Journal:
             raise self._refusal(number, f"{text}; {ADVICE}")
         return event
 
-    def _is_about_else(self, first: dict[str, Any], about: dict[str, Any]) -> bool:
+    def _is_about_else(self, about: dict[str, Any]) -> bool:
         """Return whether the lines are about something else; if so, none may be an answer."""
+        first = self.first
         others = [name for name, value in about.items() if first.get(name) != value]
         is_only_asked = "snapshot" not in first and all("ask" in event for event in self.events)
         if others and not is_only_asked:
@@ -167,7 +123,20 @@ class Journal:
             raise self._refusal(1, f"{text}; move it away")
         return bool(others)
 
-    def append(self, *events: dict[str, Any], sync: bool = True) -> None:
+    def _refusal(self, number: int, reason: str) -> ValueError:
+        """Return the error that names the file, the number of a line and the reason."""
+        return ValueError(f"{self.path}, line {number}: {reason}, or name another {self._option}")
+
+    def replay(self, again: Callable[[Event], object]) -> None:
+        """Call ``again`` with each event; if it raises a ``ValueError``, name the line there."""
+        for number, event in enumerate(self.events, 2):
+            try:
+                again(event)
+            except ValueError as error:
+                text = f"cannot have happened: {error}; {ADVICE}"
+                raise self._refusal(number, text) from None
+
+    def append(self, *events: Event, sync: bool = True) -> None:
         """Append events, which are on the disk when this returns; without ``sync``, after that.
 
         Raises:
@@ -191,20 +160,53 @@ class Journal:
             try:
                 self._file.truncate(self.size)
             except OSError:
-                self._file.close()  # nothing may follow half a line
+                self.close()  # nothing may follow half a line
             raise
         self.size = after
 
     def sync(self) -> None:
-        """Have all events on the disk, or raise an ``OSError``."""
+        """Have all events on the disk, or raise an ``OSError``; none knows then which are."""
         with named(self.path):
             os.fsync(self._file.fileno())
+
+    def replace(self, about: dict[str, Any], start: int) -> None:
+        """Replace the file, whole or not at all, by one of its last events alone.
+
+        Args:
+          about: what they belong to.
+          start: the :attr:`size` that the file had before them.
+        """
+        self._file.seek(start)
+        lines = self._file.read().splitlines()
+        place = self.path.with_name(f"{self.path.name}.next")
+        place.unlink(missing_ok=True)  # of a process that was killed
+        other = Journal(place, about, self._option)
+        try:
+            other.append(*(json.loads(CHECKSUM.sub(b"}", line)) for line in lines))
+            if not REPLACES_OPEN:  # elsewhere one of the two locks is always held
+                other.close()
+                self.close()
+            os.replace(place, self.path)
+            self.close()
+            vars(self).update(vars(other), path=self.path)
+        except BaseException:
+            other.close()
+            raise
+        finally:
+            if self._file.closed:
+                self._file = self._opened()
+                self._file.truncate(self.size)  # nothing may follow half a line
+        self._name_is_kept()
+
+    def close(self) -> None:
+        """Close the file, and so give it up."""
+        self._file.close()
 
     def __enter__(self) -> "Journal":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        self.close()
 
 
 def _without_zeros(about: dict[str, Any]) -> list[str]:

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from jaxmkl._files import named
-from jaxmkl.cli.serving.metrics import prometheus
-from jaxmkl.cli.serving.requests import LONGEST, Lines
-from jaxmkl.cli.serving.server import Job, Server, spelled
+from jaxmkl.cli.sessions.metrics import prometheus
+from jaxmkl.cli.sessions.requests import LONGEST, Lines
+from jaxmkl.cli.sessions.server import Job, Server, spelled
 from jaxmkl.evaluate import UsageError
 
 PIECE = 2**16  # bytes that are read at once
@@ -26,6 +26,7 @@ PATIENCE = 30.0  # seconds in which the rest of a line, or a request, must come
 CLIENTS = 4096  # at the same time
 TURNS = 2  # of the loop, from bytes that have come to lines
 GROUP = 1000  # lines that are answered together, at most, where several clients send some
+JSON = "application/json"
 Ended = Callable[[], bool]
 
 
@@ -64,21 +65,20 @@ class Network:
         self, socket: Path | None, host: str, port: int | None, say: Callable[[str], object]
     ) -> None:
         """Answer until the end; ``say`` is called with each place once it answers."""
-        async with contextlib.AsyncExitStack() as stack:
+        how = {"limit": PIECE, "backlog": CLIENTS}
+        with contextlib.ExitStack() as stack:
             if socket is not None:
                 _free(socket)
-                lines = self._bounded(self._lines)
                 with named(socket):
                     unix = await asyncio.start_unix_server(
-                        lines, socket, limit=PIECE, backlog=CLIENTS
+                        self._bounded(self._lines), socket, **how
                     )
                 stack.callback(socket.unlink, missing_ok=True)
                 stack.callback(unix.close)
                 os.chmod(socket, 0o600)
                 say(f"answers at {socket}")
             if port is not None:
-                http = self._bounded(self._http)
-                made = await asyncio.start_server(http, host, port, limit=PIECE, backlog=CLIENTS)
+                made = await asyncio.start_server(self._bounded(self._http), host, port, **how)
                 stack.callback(made.close)
                 say(f"answers at http://{host}:{made.sockets[0].getsockname()[1]}")
             while not self._ended() and self._server.failure is None:
@@ -96,12 +96,10 @@ class Network:
                 writer.close()
                 return
             self._clients.add(task)
+            ends = OSError, asyncio.IncompleteReadError, RuntimeError, asyncio.CancelledError
             try:
-                await face(reader, writer)
-            except (OSError, TimeoutError, asyncio.IncompleteReadError, RuntimeError):
-                pass  # the client has gone, is too slow, or the server ends
-            except asyncio.CancelledError:
-                pass  # of the end alone
+                with contextlib.suppress(*ends):  # the client is gone or slow, or the server ends
+                    await face(reader, writer)
             finally:
                 self._clients.discard(task)
                 self._busy.discard(task)
@@ -138,9 +136,9 @@ class Network:
         except RuntimeError as error:
             for _, answers in some:
                 answers.set_exception(error)
-        else:
-            for (_, answers), those in zip(some, each, strict=True):
-                answers.set_result(those)
+            return
+        for (_, answers), those in zip(some, each, strict=True):
+            answers.set_result(those)
 
     async def _write(self, writer: asyncio.StreamWriter, content: bytes) -> None:
         async with asyncio.timeout(PATIENCE):  # for a client that does not read
@@ -178,30 +176,27 @@ class Network:
     async def _reply(
         self, method: str, path: str, headers: dict[str, str], body: bytes | None
     ) -> tuple[HTTPStatus, str, bytes]:
-        def said(status: HTTPStatus, text: str) -> tuple[HTTPStatus, str, bytes]:
-            return status, "application/json", spelled([{"error": text}])
-
         given = headers.get("authorization", "").encode("latin-1")
         if self._token is not None and not hmac.compare_digest(given, b"Bearer " + self._token):
-            return said(
-                HTTPStatus.UNAUTHORIZED, "the header Authorization: Bearer TOKEN is wanted"
-            )
-        if body is None:
+            status = HTTPStatus.UNAUTHORIZED
+            text = "the header Authorization: Bearer TOKEN is wanted"
+        elif body is None:
+            status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
             text = f"a body has its Content-Length, of at most {LONGEST:,} bytes"
-            return said(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, text)
-        match method, path:
-            case "GET", "/health":
-                return HTTPStatus.OK, "application/json", b'{"healthy": true}\n'
-            case "GET", "/metrics":
-                text = prometheus(self._server.figures())
-                return HTTPStatus.OK, "text/plain; version=0.0.4", text.encode()
-            case "POST", "/ask" | "/learn":
-                (answer,) = await self._answers([body.replace(b"\n", b" ").replace(b"\r", b" ")])
-                is_wrong = isinstance(answer, dict) and "error" in answer
-                status = HTTPStatus.BAD_REQUEST if is_wrong else HTTPStatus.OK
-                return status, "application/json", spelled([answer])
-        text = "expected POST /ask, POST /learn, GET /metrics or GET /health"
-        return said(HTTPStatus.NOT_FOUND, text)
+        elif (method, path) == ("GET", "/health"):
+            return HTTPStatus.OK, JSON, b'{"healthy": true}\n'
+        elif (method, path) == ("GET", "/metrics"):
+            content = prometheus(self._server.figures()).encode()
+            return HTTPStatus.OK, "text/plain; version=0.0.4", content
+        elif method == "POST" and path in ("/ask", "/learn"):
+            (answer,) = await self._answers([body.replace(b"\n", b" ").replace(b"\r", b" ")])
+            is_wrong = isinstance(answer, dict) and "error" in answer
+            status = HTTPStatus.BAD_REQUEST if is_wrong else HTTPStatus.OK
+            return status, JSON, spelled([answer])
+        else:
+            status = HTTPStatus.NOT_FOUND
+            text = "expected POST /ask, POST /learn, GET /metrics or GET /health"
+        return status, JSON, spelled([{"error": text}])
 
 
 async def _requests(

@@ -19,9 +19,11 @@ class Request(NamedTuple):
     kind: str  #: "ask", "learn", "forget", "learn_row", "metrics"; "line" is none of these
     rows: tuple[dict[str, Any], ...] = ()
     ids: tuple[str | int, ...] = ()  #: of the rows, or of the label; none are given: the server's
-    label: object = None
+    label: Any = None
     is_list: bool = False  #: whether the answer is a list
     refusal: str = ""  #: why it is refused; empty if it is not
+    event: int = 0  #: its event among those of its group
+    first: int = 0  #: the place of its rows, or its label, there
 
 
 def read(line: bytes) -> Request:
@@ -35,9 +37,11 @@ def read(line: bytes) -> Request:
     'a label must be text, a number or a boolean; got []'
     """
     given: Any = None
-    with contextlib.suppress(ValueError, RecursionError):
-        given = json.loads(line) if len(line) <= LONGEST else None
     try:
+        if len(line) > LONGEST:
+            raise Refused(f"a line has at most {LONGEST:,} bytes")
+        with contextlib.suppress(ValueError, RecursionError):
+            given = json.loads(line)
         return _request(given, line)
     except Refused as error:
         ids: tuple = ()
@@ -47,8 +51,6 @@ def read(line: bytes) -> Request:
 
 
 def _request(given: Any, line: bytes) -> Request:
-    if len(line) > LONGEST:
-        raise Refused(f"a line has at most {LONGEST:,} bytes")
     match given:
         case list():
             return Request("ask", _rows(given), is_list=True)

@@ -1,4 +1,4 @@
-"""Questions: which row is asked for next, and how answers are learned and undone.
+"""Questions: which row of a table is asked for next, and how answers are learned and undone.
 
 Everything that happens is one of four events, which the journal records before they take effect:
 
@@ -12,19 +12,124 @@ value that is computed from the events one after the other, so it is the same ho
 ended.
 """
 
+import csv
+import dataclasses
+import hashlib
+import io
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import jax
 import numpy as np
 
-from jaxmkl import abilities
-from jaxmkl._checks import shown
-from jaxmkl.cli.labelling.journal import Journal
-from jaxmkl.cli.labelling.rows import Label, Rows
+import jaxmkl
+from jaxmkl import Learner, abilities
+from jaxmkl._checks import leaves_by_name, shown
+from jaxmkl._files import written_whole
+from jaxmkl._types import PyTree
+from jaxmkl.cli.sessions.journal import Event, Journal
+from jaxmkl.evaluate import UsageError, predicts_log_odds
+from jaxmkl.query import Query, Rate
 from jaxmkl.tables import Pipeline, Refused, Session
+from jaxmkl.wrappers import Intervals, OneVsRest, Wrapper, intervals, layers, probabilities
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from jaxmkl.tables import Chunk, Columns, Fills
 
 MOST = 4096  # rows of a pool that are judged for a question
 UNDONE = 100  # answers that can be undone
+SURE = 0.9  # the share of numbers within the radius that is shown
+Label = str | float  # a class, or a number
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Rows:
+    """All n rows of a table, counted from 0; an item is the number of a row in the file."""
+
+    chunk: "Chunk"
+    columns: "Columns"
+    fills: "Fills"  #: what fills missing numbers
+    X: np.ndarray  #: inputs (n, D)
+    y: np.ndarray  #: labels in the table, as learners have them, else NaN (n,) float64
+
+    @classmethod
+    def of(cls, chunk: "Chunk", columns: "Columns", fills: "Fills | None" = None) -> "Rows":
+        """Read all rows of a table; by default they themselves fill their missing numbers.
+
+        Raises:
+          ValueError: if a cell does not fit its column.
+        """
+        assert columns.target is not None
+        X, known = columns.inputs(chunk, fills or columns.init(), learn=fills is None)
+        there = columns.target.name in chunk.frame.columns
+        y = columns.targets(chunk) if there else np.full(len(X), np.nan)
+        return cls(chunk, columns, known, X, y)
+
+    @property
+    def target(self) -> Any:
+        """The column to be predicted."""
+        return self.columns.target
+
+    @cached_property
+    def items(self) -> list[int]:
+        """The number of each row in the file."""
+        return [int(number) for number in self.chunk.numbers]
+
+    @cached_property
+    def places(self) -> dict[int, int]:
+        """The row of each item."""
+        return {item: row for row, item in enumerate(self.items)}
+
+    def place(self, item: object) -> int:
+        """Return the row of an item, or raise ``Refused`` if the table has none."""
+        row = self.places.get(item) if type(item) is int else None
+        if row is None:
+            raise Refused(f"the table has no {self.chunk.place} {item!r}")
+        return row
+
+    @cached_property
+    def has_label(self) -> np.ndarray:
+        """The mask (n,) of the rows that have a label in the table."""
+        return ~np.isnan(self.y)
+
+    @property
+    def about(self) -> dict[str, object]:
+        """A description that distinguishes these rows and labels from others."""
+        digest = hashlib.sha256(self.X.tobytes() + self.y.tobytes())
+        of = f"{self.target.name}: {', '.join(self.target.classes) or 'numbers'}"
+        return {"table": f"{len(self.X)} rows, {digest.hexdigest()[:16]}", "target": of}
+
+    @cached_property
+    def frame(self) -> "pl.DataFrame":
+        """The cells as they are in the table, without the target."""
+        return self.chunk.frame.drop(self.target.name, strict=False)
+
+    @cached_property
+    def values(self) -> dict[str, list]:
+        """The cells of each column but the target as they are read: numbers, text or None."""
+        return self.columns.known(self.chunk)
+
+    def write(self, path: Path, labels: Mapping[int, Label]) -> int:
+        """Write the rows with a label, in the table or in ``labels`` by item, as CSV.
+
+        The file appears whole or not at all. Returns the number of rows.
+        """
+        rows, classes = np.flatnonzero(self.has_label), self.target.classes
+        known = self.target.places(self.y[rows]).tolist()
+        known = [classes[int(place)] for place in known] if classes else known
+        found = dict(zip(rows.tolist(), known, strict=True))
+        found |= {self.places[item]: label for item, label in labels.items()}
+        text = io.StringIO(newline="")
+        writer = csv.writer(text)
+        writer.writerow([*self.frame.columns, self.target.name])
+        writer.writerows([*self.frame.row(row), found[row]] for row in sorted(found))
+        with written_whole(path) as file:
+            file.write(text.getvalue().encode())
+        return len(found)
 
 
 class Standing(NamedTuple):
@@ -54,7 +159,7 @@ class Labelling:
 
     Args:
       rows: the table; its rows with a label are not asked for.
-      pipeline: the pipeline before the first question, as :func:`.learner.asking` makes it.
+      pipeline: the pipeline before the first question, as :func:`asking` makes it.
       journal: all goes on after its events.
       budget: the number of questions.
       ranking: the items of a pool to ask for before all others, of which the one whose label is
@@ -75,10 +180,9 @@ class Labelling:
     ) -> None:
         self.rows, self.journal = rows, journal
         self._budget, self._ranking = budget, ranking
-        begin = Standing(Session(pipeline, max(1, len(rows.X))))
         # the last one is now, those before it are from before each answer
-        self._history: tuple[Standing, ...] = (begin,)
-        journal.replay(self._again)
+        self._history: tuple[Standing, ...] = (Standing(Session(pipeline, max(1, len(rows.X)))),)
+        journal.replay(lambda event: self._happen(event, is_new=False))
 
     @property
     def standing(self) -> Standing:
@@ -140,16 +244,14 @@ class Labelling:
 
     # events
 
-    def _again(self, event: Mapping[str, Any]) -> None:
-        self._history = self._after(event)
-
-    def _happen(self, event: dict[str, object]) -> None:
+    def _happen(self, event: Event, is_new: bool = True) -> None:
         after = self._after(event)
-        self.journal.append(event)
-        self.journal.events.append(event)
+        if is_new:
+            self.journal.append(event)
+            self.journal.events.append(event)
         self._history = after
 
-    def _after(self, event: Mapping[str, Any]) -> tuple[Standing, ...]:
+    def _after(self, event: Event) -> tuple[Standing, ...]:
         """The history after this event; nothing is changed."""
         *before, now = self._history
         match event:
@@ -159,10 +261,10 @@ class Labelling:
                 return (*self._history[-UNDONE:], self._closed(now, item, self.label(answer)))
             case {"skip": item, **more} if not more:
                 return (*self._history[-UNDONE:], self._closed(now, item, None))
-            case {"undo": item, **more} if not more and item == self._last():
-                return tuple(before)
             case {"undo": item, **more} if not more:
-                raise Refused(f"{item!r} is not the last one answered or skipped")
+                if item != self._last():
+                    raise Refused(f"{item!r} is not the last one answered or skipped")
+                return tuple(before)
         raise Refused(f"{', '.join(map(repr, event))} is not a question, answer, skip or undo")
 
     def _asked(self, now: Standing, item: Any) -> Standing:
@@ -237,3 +339,69 @@ class Labelling:
         state = abilities.out_of_order(pipeline.learner, pipeline.state)
         scores = np.asarray(pipeline.learner.predict_many(state, X[rows]).score)
         return self.rows.items[rows[np.argmax(np.nan_to_num(scores, nan=np.inf))]]
+
+
+# --- the learner ---------------------------------------------------------------------------------
+
+
+def asking(pipeline: Pipeline, rows: Rows, rate: float) -> Pipeline:
+    """Return the pipeline with a learner that asks at a rate, with probabilities or intervals.
+
+    A learner before its first round learns the labels in the table; a later one is assumed to know
+    them.
+
+    Raises:
+      UsageError: if the query of the learner cannot be replaced.
+    """
+    learner, state, inside = pipeline.learner, pipeline.state, [*layers(pipeline.learner)]
+    if rate < 1.0 and any(isinstance(layer, OneVsRest) for layer in inside):
+        text = "the learner asks for each class separately and cannot keep a rate"
+        raise UsageError(f"--learner: {text}; choose another, such as raker")
+    if not isinstance(inside[-1], jaxmkl.MKL):
+        name = type(inside[-1]).__name__
+        raise UsageError(f"--learner: {name} asks in its own way; choose another, such as raker")
+    classes, known = rows.target.classes, rows.has_label
+    if not (classes and predicts_log_odds(learner)):
+        sure = probabilities(learner) if classes else intervals(learner, SURE)
+        begun = sure.init(state.key, learner.num_inputs(state), learner.dtype(state))
+        learner, state = sure, begun.replace(inner=state)
+    number, seen = pipeline.rows, pipeline.seen
+    if known.any() and int(state.round) == 0:
+        learner, state = with_query(learner, state, Rate(1.0))
+        y, number = rows.y[known], int(known.sum())
+        seen = seen.after(rows.target.places(y), len(classes))
+        state, _ = jaxmkl.run(learner, state, rows.X[known], (y - seen.start).astype(np.float32))
+    learner, state = with_query(learner, state, Rate(rate))
+    now: dict[str, Any] = {"rows": number, "seen": seen, "source": rows.chunk.source}
+    return dataclasses.replace(pipeline, learner=learner, state=state, fills=rows.fills, **now)
+
+
+def to_be_saved(pipeline: Pipeline) -> Pipeline:
+    """Return the pipeline without the intervals of :func:`asking`."""
+    if not isinstance(pipeline.learner, Intervals):
+        return pipeline
+    inside, state = pipeline.learner.learner, pipeline.state.inner
+    return dataclasses.replace(pipeline, learner=inside, state=state)
+
+
+def with_query(learner: Learner, state: PyTree, query: Query) -> tuple[Learner, PyTree]:
+    """Replace the query of the learner, which begins anew; the rest of the state stays.
+
+    >>> learner = jaxmkl.label_budget(jaxmkl.raker(), 3)
+    >>> state = learner.init(jax.random.key(0), num_inputs=2)
+    >>> learner, state = with_query(learner, state, Rate(0.5))
+    >>> learner.learner.query, int(state.inner.query.asked)
+    (Rate(rate=0.5, epsilon=0.001, by='disagreement'), 0)
+    """
+
+    def changed(layer: Learner) -> Learner:
+        inside: Any = layer
+        if isinstance(layer, Wrapper):
+            return dataclasses.replace(inside, learner=changed(inside.learner))
+        return dataclasses.replace(inside, query=query)
+
+    learner = changed(learner)
+    fresh = learner.init(state.key, learner.num_inputs(state), learner.dtype(state))
+    kept = leaves_by_name(state)
+    leaves = [kept[k] if ".query." not in k else v for k, v in leaves_by_name(fresh).items()]
+    return learner, jax.tree.unflatten(jax.tree.structure(fresh), leaves)

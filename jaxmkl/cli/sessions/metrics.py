@@ -2,14 +2,9 @@
 
 import collections
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-
-from jaxmkl._renewals import renewals_of
-from jaxmkl.cli.serving.learning import Event
-from jaxmkl.tables import Pipeline
 
 DISCOUNT = 0.99  # of the error now, by label
 TIMES = 4096  # latest answers whose times are kept
@@ -29,14 +24,12 @@ HELP = {
     "behind": "seconds since the event began that is being applied",
     "seconds": "seconds until an answer, by quantile, of the latest 4,096",
 }
+LABELS = {"refused": "reason", "error": "of", "seconds": "quantile"}
+COUNTERS = "rows", "labels", "dropped", "judged", "refused", "renewals"
 
 
 class Metrics:
-    """Counts since the start of the process.
-
-    Args:
-      has_classes: whether labels are classes.
-    """
+    """Counts since the start of the process; ``has_classes`` if labels are classes."""
 
     def __init__(self, has_classes: bool) -> None:
         self.rows = self.labels = self.judged = self.inside = self.bounded = 0
@@ -48,34 +41,21 @@ class Metrics:
         self._counts = collections.Counter[Any]()
         self._total, self._last = 0.0, None
 
-    def see(self, event: Event, result: Any, of_labels: Sequence[Any] = ()) -> None:
-        """Note an event, its result, and the predictions and intervals of its labels' rows."""
-        if "ids" in event:
-            self.rows += sum(not isinstance(asked, Exception) for asked in result)
-        elif "labels" in event:
-            refusals = result or [None] * len(of_labels)  # a label that is accepted has none
-            for (_, label), said, refusal in zip(
-                event["labels"], of_labels, refusals, strict=True
-            ):
-                self._learned(label, said, refusal)
-        elif "row" in event:
-            self._learned(event["label"], None, result)
-
-    def _learned(self, label: Any, said: tuple[Any, Any] | None, refusal: Any) -> None:
-        if not isinstance(refusal, Exception):
-            self.labels += 1
-            if said is not None:
-                self._judge(*said, label)
-            self._counts[label if self._has_classes else None] += 1
-            self._total, self._last = self._total + (0.0 if self._has_classes else label), label
+    def learned(self, label: Any, said: tuple[Any, Any] | None = None) -> None:
+        """Note a label, and the prediction and interval of its row, if they are known."""
+        if said is not None and self.labels:  # else the baselines know nothing
+            self._judge(*said, label)
+        self.labels += 1
+        self._last = label
+        if self._has_classes:
+            self._counts[label] += 1
+        else:
+            self._total += label
 
     def _judge(self, prediction: Any, interval: Any, label: Any) -> None:
-        number = sum(self._counts.values())
-        if not number:  # the baselines know nothing
-            return
-        first = max(self._counts, key=self._counts.__getitem__) if self._has_classes else None
-        baselines = first if self._has_classes else self._total / number, self._last
-        of = [self._error(one, label) for one in (prediction, *baselines)]
+        mean = self._total / self.labels
+        first = max(self._counts, key=self._counts.__getitem__) if self._has_classes else mean
+        of = [self._error(one, label) for one in (prediction, first, self._last)]
         for name, error in zip(self._errors, of, strict=True):
             self._errors[name] += error
         self.judged += 1
@@ -105,23 +85,8 @@ class Metrics:
         }
 
 
-def renewed(pipeline: Pipeline) -> dict[str, float]:
-    """The number of renewals of a pipeline since its learner's first round."""
-    renewals, number, at = renewals_of(pipeline.learner), 0, 0
-    if renewals is None:
-        return {}
-    end = int(pipeline.state.round)
-    while (at := renewals.after(at)) <= end:
-        number += 1
-    return {"renewals": number}
-
-
 def _share(part: float, whole: float) -> float:
     return part / whole if whole else math.nan
-
-
-LABELS = {"refused": "reason", "error": "of", "seconds": "quantile"}
-COUNTERS = "rows", "labels", "dropped", "judged", "refused", "renewals"
 
 
 def prometheus(figures: dict[str, Any]) -> str:
@@ -141,8 +106,7 @@ def prometheus(figures: dict[str, Any]) -> str:
         name = f"jaxmkl_{key}" + "_total" * is_counter
         lines.append(f"# HELP {name} {HELP[key]}")
         lines.append(f"# TYPE {name} {'counter' if is_counter else 'gauge'}")
-        each = value.items() if isinstance(value, dict) else [(None, value)]
-        for of, number in each:
+        for of, number in value.items() if isinstance(value, dict) else [(None, value)]:
             label = "" if of is None else f'{{{LABELS[key]}="{of}"}}'
             lines.append(f"{name}{label} {'NaN' if math.isnan(number) else number}")
     return "".join(f"{line}\n" for line in lines)
