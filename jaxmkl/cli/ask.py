@@ -149,7 +149,7 @@ def _begun(given: Namespace, out: Path) -> Labelling:
     for note in notes:
         show.aside(note)
     is_new = int(pipeline.state.round) == 0
-    rows = Rows.of(chunk, pipeline.columns, None if is_new else pipeline.fills)
+    rows = Rows(chunk, pipeline.columns, None if is_new else pipeline.fills)
     ranking = None if given.pool is None else [] if model else _ranking(given, rows)
     unlabelled = max(1, int((~rows.has_label).sum()))
     budget = given.budget or math.ceil((given.rate or 1.0) * unlabelled)

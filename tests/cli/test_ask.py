@@ -49,7 +49,7 @@ def plants(n, known=6):
 
 def rows_of(frame, target="kind"):
     chunk = next(open_table(frame).chunks(1000))
-    return Rows.of(chunk, Columns.decide(chunk, target))
+    return Rows(chunk, Columns.decide(chunk, target))
 
 
 def numbers(n):
@@ -380,7 +380,7 @@ def test_answers_that_are_numbers(answer, wanted, bare):
 def test_classes_that_are_numbers(bare):
     frame = pl.DataFrame({"x": range(8), "digit": [0, 1, 2, 1, 0, 2, None, None]})
     chunk = next(open_table(frame).chunks(8))
-    labelling = bare(Rows.of(chunk, Columns.decide(chunk, "digit", "classification", keep=True)))
+    labelling = bare(Rows(chunk, Columns.decide(chunk, "digit", "classification", keep=True)))
     assert (labelling.label(2), labelling.label("1")) == ("2", "1")
 
 

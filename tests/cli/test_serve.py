@@ -28,7 +28,7 @@ from jaxmkl.cli.sessions.journal import Journal
 from jaxmkl.cli.sessions.metrics import Metrics, prometheus
 from jaxmkl.cli.sessions.network import Network, _free, serve_standard
 from jaxmkl.cli.sessions.requests import LONGEST, Lines
-from jaxmkl.cli.sessions.server import Job, Server, spelled
+from jaxmkl.cli.sessions.server import Server, spelled
 from jaxmkl.evaluate import UsageError, held_bytes
 from jaxmkl.tables import Columns, Pipeline, Session, open_table
 
@@ -69,7 +69,7 @@ def server(tmp_path, monkeypatch):
 
 def said(server, *lines):
     lines = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
-    (answers,) = server.answer(Job(lines, time.monotonic()))
+    (answers,) = server.answer(lines)
     return [json.loads(line) for line in spelled(answers).splitlines()]
 
 
@@ -391,8 +391,8 @@ def test_answers_do_not_wait_for_a_renewal(tmp_path, monkeypatch):
 def test_clients_who_only_ask_come_first(server):
     said(server, row(1.0, id="a"), row(1.0, id="b"))
     clients = [{"id": "a", "label": 1.0}, row(3.0, id="after")], [row(4.0, id="c")]
-    jobs = [Job([json.dumps(line).encode() for line in lines], 0.0) for lines in clients]
-    assert [[one["id"] for one in of_one] for of_one in server.answer(*jobs)] == [
+    lines = [[json.dumps(line).encode() for line in lines] for lines in clients]
+    assert [[one["id"] for one in of_one] for of_one in server.answer(*lines)] == [
         ["a", "after"], ["c"]
     ]  # fmt: skip
     lines = map(json.loads, server.journal.path.read_text().splitlines()[-3:])

@@ -138,7 +138,7 @@ def test_ask(tmp_path):
         chunk = next(open_table(pl.DataFrame(X, ["a", "b"])).chunks(ROWS))
         columns = Columns.decide(chunk, supervised=False)
         columns = dataclasses.replace(columns, target=Target("y", "regression"))
-        rows = Rows.of(chunk, columns)
+        rows = Rows(chunk, columns)
         learner = wrappers.scaled_targets(inside())
         start = learner.init(jax.random.key(0), 2)
         found = []

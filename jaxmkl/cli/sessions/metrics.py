@@ -2,6 +2,7 @@
 
 import collections
 import math
+import time
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,10 @@ class Metrics:
         self._now = self._weight = 0.0
         self._counts = collections.Counter[Any]()
         self._total, self._last = 0.0, None
+
+    def took(self, began: float, number: int) -> None:
+        """Note that so many answers came just now, to lines that came then."""
+        self.seconds.extend([time.monotonic() - began] * number)
 
     def learned(self, label: Any, said: tuple[Any, Any] | None = None) -> None:
         """Note a label, and the prediction and interval of its row, if they are known."""

@@ -9,7 +9,8 @@ import socket as sockets
 import stat
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 from jaxmkl._files import named
 from jaxmkl.cli.sessions.metrics import prometheus
 from jaxmkl.cli.sessions.requests import LONGEST, Lines
-from jaxmkl.cli.sessions.server import Job, Server, spelled
+from jaxmkl.cli.sessions.server import Server, spelled
 from jaxmkl.evaluate import UsageError
 
 PIECE = 2**16  # bytes that are read at once
@@ -28,6 +29,8 @@ TURNS = 2  # of the loop, from bytes that have come to lines
 GROUP = 1000  # lines that are answered together, at most, where several clients send some
 JSON = "application/json"
 Ended = Callable[[], bool]
+Reader, Writer = asyncio.StreamReader, asyncio.StreamWriter
+Face = Callable[[Reader, Writer], Awaitable[None]]
 
 
 def serve_standard(server: Server, given: int, out: int, ended: Ended) -> None:
@@ -38,7 +41,9 @@ def serve_standard(server: Server, given: int, out: int, ended: Ended) -> None:
             continue
         piece = os.read(given, PIECE)
         found = [*lines.cut(piece or b"\n")]  # the last line may lack its end
-        (answers,) = server.answer(Job(found, time.monotonic())) if found else [[]]
+        began = time.monotonic()
+        (answers,) = server.answer(found)
+        server.metrics.took(began, len(found))
         left = memoryview(spelled(answers))
         while left:
             left = left[os.write(out, left) :]
@@ -59,7 +64,7 @@ class Network:
         self._server, self._ended, self._token = server, ended, token
         self._clients = set[Any]()
         self._busy = set[Any]()  # clients that get an answer
-        self._jobs = deque[tuple[Job, asyncio.Future[list[Any]]]]()  # which wait for theirs
+        self._given = deque[tuple[list[bytes], asyncio.Future[list[Any]]]]()  # lines, and answers
 
     async def serve(
         self, socket: Path | None, host: str, port: int | None, say: Callable[[str], object]
@@ -69,16 +74,16 @@ class Network:
         with contextlib.ExitStack() as stack:
             if socket is not None:
                 _free(socket)
+                meet = partial(self._meet, self._lines)
                 with named(socket):
-                    unix = await asyncio.start_unix_server(
-                        self._bounded(self._lines), socket, **how
-                    )
+                    unix = await asyncio.start_unix_server(meet, socket, **how)
                 stack.callback(socket.unlink, missing_ok=True)
                 stack.callback(unix.close)
                 os.chmod(socket, 0o600)
                 say(f"answers at {socket}")
             if port is not None:
-                made = await asyncio.start_server(self._bounded(self._http), host, port, **how)
+                meet = partial(self._meet, self._http)
+                made = await asyncio.start_server(meet, host, port, **how)
                 stack.callback(made.close)
                 say(f"answers at http://{host}:{made.sockets[0].getsockname()[1]}")
             while not self._ended() and self._server.failure is None:
@@ -87,52 +92,49 @@ class Network:
             task.cancel()
         await asyncio.gather(*self._clients, return_exceptions=True)
 
-    def _bounded(self, face: Callable) -> Callable:
-        """A face for one client, for at most so many at the same time."""
-
-        async def meet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            task: Any = asyncio.current_task()
-            if len(self._clients) >= CLIENTS:
-                writer.close()
-                return
-            self._clients.add(task)
-            ends = OSError, asyncio.IncompleteReadError, RuntimeError, asyncio.CancelledError
-            try:
-                with contextlib.suppress(*ends):  # the client is gone or slow, or the server ends
-                    await face(reader, writer)
-            finally:
-                self._clients.discard(task)
-                self._busy.discard(task)
-                writer.close()
-
-        return meet
+    async def _meet(self, face: Face, reader: Reader, writer: Writer) -> None:
+        """Talk to one client, unless there are too many."""
+        task = asyncio.current_task()
+        ends = OSError, asyncio.IncompleteReadError, RuntimeError, asyncio.CancelledError
+        if len(self._clients) >= CLIENTS:
+            writer.close()
+            return
+        self._clients.add(task)
+        try:
+            with contextlib.suppress(*ends):  # the client is gone or slow, or the server ends
+                await face(reader, writer)
+        finally:
+            self._clients.discard(task)
+            self._busy.discard(task)
+            writer.close()
 
     async def _answers(self, lines: list[bytes]) -> list[Any]:
         self._busy.add(asyncio.current_task())
-        loop = asyncio.get_running_loop()
-        if not self._jobs:
+        loop, began = asyncio.get_running_loop(), time.monotonic()
+        if not self._given:
             loop.call_soon(self._answer_all)
-        answers = loop.create_future()
-        self._jobs.append((Job(lines, time.monotonic()), answers))
-        return await answers
+        self._given.append((lines, loop.create_future()))
+        answers = await self._given[-1][1]
+        self._server.metrics.took(began, len(lines))
+        return answers
 
     def _answer_all(self, known: int = 0, turns: int = 0) -> None:
         """Answer all clients together, once some turns of the loop have brought no more of them.
 
         Otherwise each of them would be answered alone while the next one's lines are read.
         """
-        if (number := len(self._jobs)) > known or turns < TURNS:
-            turns = 0 if number > known else turns + 1
-            asyncio.get_running_loop().call_soon(self._answer_all, number, turns)
+        go_on = asyncio.get_running_loop().call_soon
+        if (number := len(self._given)) > known or turns < TURNS:
+            go_on(self._answer_all, number, 0 if number > known else turns + 1)
             return
-        some, lines = list[tuple[Job, asyncio.Future[list[Any]]]](), 0
-        while self._jobs and lines < GROUP:
-            some.append(self._jobs.popleft())
-            lines += len(some[-1][0].lines)
-        if self._jobs:
-            asyncio.get_running_loop().call_soon(self._answer_all)
+        some, room = list[tuple[list[bytes], asyncio.Future[list[Any]]]](), GROUP
+        while self._given and room > 0:
+            some.append(self._given.popleft())
+            room -= len(some[-1][0])
+        if self._given:
+            go_on(self._answer_all)
         try:
-            each = self._server.answer(*(job for job, _ in some))
+            each = self._server.answer(*(lines for lines, _ in some))
         except RuntimeError as error:
             for _, answers in some:
                 answers.set_exception(error)
@@ -140,13 +142,13 @@ class Network:
         for (_, answers), those in zip(some, each, strict=True):
             answers.set_result(those)
 
-    async def _write(self, writer: asyncio.StreamWriter, content: bytes) -> None:
+    async def _write(self, writer: Writer, content: bytes) -> None:
         async with asyncio.timeout(PATIENCE):  # for a client that does not read
             writer.write(content)
             await writer.drain()
         self._busy.discard(asyncio.current_task())
 
-    async def _lines(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _lines(self, reader: Reader, writer: Writer) -> None:
         lines, piece = Lines(), b"\n"
         while piece and not self._ended():
             async with asyncio.timeout(PATIENCE if lines.rest else None):
@@ -156,7 +158,7 @@ class Network:
 
     # HTTP
 
-    async def _http(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _http(self, reader: Reader, writer: Writer) -> None:
         async for method, path, version, headers, body in _requests(reader):
             status, kind, content = await self._reply(method, path, headers, body)
             keep = status < HTTPStatus.BAD_REQUEST
@@ -200,7 +202,7 @@ class Network:
 
 
 async def _requests(
-    reader: asyncio.StreamReader,
+    reader: Reader,
 ) -> AsyncIterator[tuple[str, str, str, dict[str, str], bytes | None]]:
     """The requests of a client: its first line, headers, and the body; None if it is too long."""
     while True:

@@ -36,8 +36,6 @@ from jaxmkl.tables import Pipeline, Refused, Session
 from jaxmkl.wrappers import Intervals, OneVsRest, Wrapper, intervals, layers, probabilities
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from jaxmkl.tables import Chunk, Columns, Fills
 
 MOST = 4096  # rows of a pool that are judged for a question
@@ -46,43 +44,31 @@ SURE = 0.9  # the share of numbers within the radius that is shown
 Label = str | float  # a class, or a number
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
 class Rows:
-    """All n rows of a table, counted from 0; an item is the number of a row in the file."""
+    """All n rows of a table, counted from 0; an item is the number of a row in the file.
 
-    chunk: "Chunk"
-    columns: "Columns"
-    fills: "Fills"  #: what fills missing numbers
-    X: np.ndarray  #: inputs (n, D)
-    y: np.ndarray  #: labels in the table, as learners have them, else NaN (n,) float64
+    Args:
+      chunk: the rows.
+      columns: how they are encoded; the target's column may be absent.
+      fills: what fills missing numbers; by default the rows themselves fill theirs.
 
-    @classmethod
-    def of(cls, chunk: "Chunk", columns: "Columns", fills: "Fills | None" = None) -> "Rows":
-        """Read all rows of a table; by default they themselves fill their missing numbers.
+    Raises:
+      ValueError: if a cell does not fit its column.
+    """
 
-        Raises:
-          ValueError: if a cell does not fit its column.
-        """
-        assert columns.target is not None
-        X, known = columns.inputs(chunk, fills or columns.init(), learn=fills is None)
-        there = columns.target.name in chunk.frame.columns
-        y = columns.targets(chunk) if there else np.full(len(X), np.nan)
-        return cls(chunk, columns, known, X, y)
-
-    @property
-    def target(self) -> Any:
-        """The column to be predicted."""
-        return self.columns.target
-
-    @cached_property
-    def items(self) -> list[int]:
-        """The number of each row in the file."""
-        return [int(number) for number in self.chunk.numbers]
-
-    @cached_property
-    def places(self) -> dict[int, int]:
-        """The row of each item."""
-        return {item: row for row, item in enumerate(self.items)}
+    def __init__(self, chunk: "Chunk", columns: "Columns", fills: "Fills | None" = None) -> None:
+        self.chunk, self.columns = chunk, columns
+        self.target: Any = columns.target  #: the column to be predicted
+        #: inputs (n, D), and what fills missing numbers
+        self.X, self.fills = columns.inputs(chunk, fills or columns.init(), learn=fills is None)
+        there = self.target.name in chunk.frame.columns
+        #: labels in the table, as learners have them, else NaN (n,) float64
+        self.y = columns.targets(chunk) if there else np.full(len(self.X), np.nan)
+        self.has_label = ~np.isnan(self.y)  #: (n,)
+        #: the cells as they are in the table, without the target
+        self.frame = chunk.frame.drop(self.target.name, strict=False)
+        self.items = [int(number) for number in chunk.numbers]  #: by row
+        self.places = {item: row for row, item in enumerate(self.items)}  #: rows by item
 
     def place(self, item: object) -> int:
         """Return the row of an item, or raise ``Refused`` if the table has none."""
@@ -91,22 +77,12 @@ class Rows:
             raise Refused(f"the table has no {self.chunk.place} {item!r}")
         return row
 
-    @cached_property
-    def has_label(self) -> np.ndarray:
-        """The mask (n,) of the rows that have a label in the table."""
-        return ~np.isnan(self.y)
-
     @property
     def about(self) -> dict[str, object]:
         """A description that distinguishes these rows and labels from others."""
         digest = hashlib.sha256(self.X.tobytes() + self.y.tobytes())
         of = f"{self.target.name}: {', '.join(self.target.classes) or 'numbers'}"
         return {"table": f"{len(self.X)} rows, {digest.hexdigest()[:16]}", "target": of}
-
-    @cached_property
-    def frame(self) -> "pl.DataFrame":
-        """The cells as they are in the table, without the target."""
-        return self.chunk.frame.drop(self.target.name, strict=False)
 
     @cached_property
     def values(self) -> dict[str, list]:

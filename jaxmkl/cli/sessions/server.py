@@ -21,7 +21,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from jaxmkl._renewals import renewals_of
 from jaxmkl.cli import show
@@ -34,13 +34,6 @@ from jaxmkl.tables import Pipeline, Refused, Session
 
 MERGED = 64  # rows, or labels, of several lines that become one event, at most
 MOST = 2**22  # bytes of a journal after which a snapshot is made
-
-
-class Job(NamedTuple):
-    """Lines of a client, and when they came."""
-
-    lines: Sequence[bytes]
-    came: float
 
 
 class Server:
@@ -83,7 +76,7 @@ class Server:
             self.learning = Learning(session)
             stack.pop_all()  # all went well: the journal stays open
 
-    def answer(self, *jobs: Job) -> list[list[Any]]:
+    def answer(self, *clients: Sequence[bytes]) -> list[list[Any]]:
         """Answer the lines of several clients, those of each in their order.
 
         Raises:
@@ -91,7 +84,7 @@ class Server:
         """
         if self.failure is None:
             try:
-                answers = self._answered(jobs)
+                answers = self._answered([[read(line) for line in lines] for lines in clients])
                 self._rotate()
                 return answers
             except BaseException as error:
@@ -127,19 +120,16 @@ class Server:
                 more["renewals"] += 1
         return self.metrics.figures(**more)
 
-    def _answered(self, jobs: Sequence[Job]) -> list[list[Any]]:
-        each = [[read(line) for line in job.lines] for job in jobs]
-        learns = [any(request.kind != "ask" for request in one) for one in each]
-        order = sorted(range(len(jobs)), key=learns.__getitem__)
-        requests = [request for at in order for request in each[at]]
+    def _answered(self, clients: Sequence[Sequence[Request]]) -> list[list[Any]]:
+        learns = [any(request.kind != "ask" for request in of_one) for of_one in clients]
+        order = sorted(range(len(clients)), key=learns.__getitem__)
+        requests = [request for at in order for request in clients[at]]
         said = list[Any]()
         while len(said) < len(requests):
             said += self._of_group(requests[len(said) :])
-        rest, answers = iter(said), [list[Any]() for _ in jobs]
+        rest, answers = iter(said), [list[Any]() for _ in clients]
         for at in order:
-            answers[at] = [next(rest) for _ in each[at]]
-            took = time.monotonic() - jobs[at].came
-            self.metrics.seconds.extend([took] * len(each[at]))
+            answers[at] = [next(rest) for _ in clients[at]]
         return answers
 
     def _of_group(self, requests: Sequence[Request]) -> list[Any]:
