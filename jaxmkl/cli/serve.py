@@ -122,18 +122,19 @@ def command(given: Namespace) -> int:
 
 
 def _serve(given: Namespace, journal: Path, token: bytes | None, interrupts: Interrupts) -> None:
-    server = _begun(given, journal)
-    try:
+    def ended() -> bool:
+        return bool(interrupts.status)
+
+    def say(text: str) -> None:
+        show.aside(f"jaxmkl serve {text}")
+
+    with contextlib.closing(_begun(given, journal)) as server:
         if given.socket is None and given.port is None:
-            out = sys.stdout.fileno()
-            serve_standard(server, sys.stdin.fileno(), out, lambda: bool(interrupts.status))
+            serve_standard(server, sys.stdin.fileno(), sys.stdout.fileno(), ended)
         else:
             _more_files()
-            network = Network(server, lambda: bool(interrupts.status), token)
-            say = lambda text: show.aside(f"jaxmkl serve {text}")  # noqa: E731
+            network = Network(server, ended, token)
             asyncio.run(network.serve(given.socket, given.host or LOCAL, given.port, say))
-    finally:
-        server.close()
 
 
 def _token(given: Namespace) -> bytes | None:
@@ -156,7 +157,7 @@ def _begun(given: Namespace, journal: Path) -> Server:
         pipeline = _anew(given)
         parts = pipeline.columns.to_json(), repr(pipeline.learner)
         model = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
-    warm_up(Session(pipeline), pipeline)
+    warm_up(pipeline)
     return Server(journal, {"model": model.hexdigest()}, pipeline, given.waiting)
 
 
@@ -173,16 +174,15 @@ def _anew(given: Namespace) -> Pipeline:
     return new_pipeline(given, columns, Path(given.like).name)
 
 
-def warm_up(session: Any, pipeline: Pipeline) -> None:
+def warm_up(pipeline: Pipeline) -> None:
     """Compile the programs of a session, which is thrown away; those of renewals in a thread.
 
     A collection of garbage would look through all that this leaves, some .2 s for which no one is
     answered; so it passes over it from then on.
     """
-    row = dict.fromkeys(pipeline.columns.names)  # of missing cells
-    label = pipeline.classes[0] if pipeline.classes else pipeline.seen.start
+    session, row = Session(pipeline), dict.fromkeys(pipeline.columns.names)  # of missing cells
     (asked,) = session.ask(row)
-    session.learn(asked.id, label)
+    session.learn(asked.id, pipeline.classes[0] if pipeline.classes else pipeline.seen.start)
     session.expect(row, [asked.id])
     if (renewals := renewals_of(pipeline.learner)) is not None:
         due = renewals.after(int(pipeline.state.round))

@@ -175,6 +175,15 @@ def test_a_row_that_cannot_be_read_makes_no_other_one_forgotten(tmp_path):
     server.close()
 
 
+def test_an_id_is_free_once_a_row_of_the_same_group_makes_its_own_forgotten(tmp_path):
+    server = server_of(tmp_path, most=1)
+    said(server, row(1.0, id="a"))
+    answers = said(server, row(2.0, id="b"), row(3.0, id="a"), {"id": "b", "label": 1.0})
+    assert ["error" in answer for answer in answers] == [False, False, True]
+    assert [*server.unlabelled] == [*server.learning.session.unlabelled] == ["a"]
+    server.close()
+
+
 def test_no_label_is_acknowledged_of_a_row_in_the_same_group_that_cannot_be_read(server):
     """Its id is free for another row."""
     lines = row("no number", id="a"), {"id": "a", "label": 1.0}, row(1.0, id="a")
@@ -354,7 +363,7 @@ def test_a_disk_that_fails_ends_the_server_before_it_answers(tmp_path, monkeypat
 
 
 def test_answers_do_not_wait_for_a_renewal(tmp_path, monkeypatch):
-    warm_up(Session(pipeline()), pipeline())
+    warm_up(pipeline())
     server, learn = server_of(tmp_path), Session.learn_many
     labels_left = property(lambda self: 4 - int(self.pipeline.state.round) % 4)
     monkeypatch.setattr(Session, "until_renewal", labels_left)

@@ -3,28 +3,24 @@
 A renewal of learned kernels takes about a second. The labels after it are in the journal by then,
 and acknowledged; the rows that come meanwhile are answered from the latest finished state.
 
-**The order.** Whether a row is asked for changes the session too: it waits for its label, and a
-query that keeps a rate counts it. So the journal holds rows as well as labels, in the order in
-which the one writing thread accepted them, and each line of it is one call of the session, or one
-for each of its labels, made in that order by this thread or, while it rests, by the writing one.
-Nothing else touches the session. So its state is a function of the journal alone, bit for bit,
-whatever the speed of the machine, the number of clients, and the processes that were killed.
+Whether a row is asked for changes the session too: it waits for its label, and a query that keeps
+a rate counts it. So the journal holds rows as well as labels, in the order in which the one
+writing thread accepted them, and nothing else than these events, in this order, touches the
+session. Its state is a function of the journal alone, bit for bit, whatever the speed of the
+machine, the number of clients, and the processes that were killed.
 
 An answer that cannot wait for its turn is a prediction by another session, made from the pipeline
-of the latest finished state and thrown away. It may differ from the prediction that the session
-would make in its turn, and so may ``wanted``; what is learned does not depend on it. Where a
-learner wants every label, the session does not predict such a row again, and only lets it wait.
-That a label will be accepted in its turn is checked before it is acknowledged, by what no event
-changes: that its row waits, as the server counts, or can be read, and that it is a label, as the
-columns say.
+of the latest finished state and thrown away. It may differ from the prediction in its turn, and
+so may ``wanted``; what is learned does not depend on it. That a label will be accepted in its turn
+is checked before it is acknowledged, by what no event changes: that its row waits, as the server
+counts, or can be read, and that it is a label, as the columns say.
 """
 
 import contextlib
-import itertools
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
@@ -34,7 +30,7 @@ import jax
 from jaxmkl.cli.sessions.journal import Event
 from jaxmkl.tables import Session
 
-WAITING = 1000  # groups of events that may wait to be applied
+WAITING = 1000  # events that may wait to be applied
 SLOW = 0.005  # seconds for which answers wait for what comes before them
 RECENT = 0.1  # the weight of the latest time of a label among all of them
 REFUSALS = ValueError, TypeError, OverflowError  # by the session, which is as it was before
@@ -94,48 +90,39 @@ class Learning:
         self._room = threading.BoundedSemaphore(WAITING)
         self._failure: BaseException | None = None
         self._last: Future = Future()  # the latest work of the thread
-        self._last.set_result([])
+        self._last.set_result(None)
         self._each = 1e-6  # seconds of a label, lately
 
-    def refusal(self, row: Mapping[str, Any]) -> Exception | None:
-        """Why a row cannot be read, which no event changes; None if it can."""
-        try:
-            self.session.check(row)
-        except REFUSALS as error:
-            return error
-        return None
+    def put(self, event: Event, began: float) -> Any:
+        """Apply an event after all others, and return its result; labels by an id have none.
 
-    def put(self, events: Sequence[Event]) -> list[Any]:
-        """Apply events after all others, and return their results; labels after a row have none.
-
-        Rows whose turn does not come soon are answered without effect.
+        Rows whose turn does not come soon after the time ``began`` are answered without effect.
 
         Raises:
-          BaseException: an event before could not be applied, or one of these, if it was quick.
+          BaseException: an event before could not be applied, or this one, if it was quick.
         """
-        of_rows = [at for at, event in enumerate(events, 1) if "ids" in event or "row" in event]
-        number, results = max(of_rows, default=0), list[Any]()
-        if some := events[:number]:
-            results = [] if self._rests(SLOW) else self._viewed(some)
-            applied = self._put(some, results)
-            if not results:
-                try:
-                    results = applied.result(SLOW)
-                except TimeoutError:
-                    results = self._viewed(some)
-        if later := events[number:]:
-            self._put(later)
-        return [*results, *[None] * len(later)]
+        if "ids" not in event and "row" not in event:
+            self._put(event)
+            return None
+        left = max(0.0, began + SLOW - time.monotonic())
+        if not self._rests(left):
+            answers = self._viewed(event)
+            self._put(event, answers)
+            return answers
+        try:
+            return self._put(event).result(left)
+        except TimeoutError:
+            return self._viewed(event)
 
-    def _put(self, events: Sequence[Event], answers: Sequence[Any] = ()) -> "Future[list[Any]]":
+    def _put(self, event: Event, answers: Any = None) -> Future:
         if self._failure is not None:
             raise self._failure
-        if self._rests(0.0) and self._labels(events) * self._each <= SLOW:
-            applied = Future[list[Any]]()
-            applied.set_result(self._apply(events, answers))
+        if self._rests(0.0) and self._labels(event) * self._each <= SLOW:
+            applied = Future[Any]()
+            applied.set_result(self._apply(event, answers))
             return applied
         self._room.acquire()
-        self._last = self._thread.submit(self._apply, events, answers)
+        self._last = self._thread.submit(self._apply, event, answers)
         self._last.add_done_callback(lambda _: self._room.release())
         return self._last
 
@@ -143,21 +130,20 @@ class Learning:
         """Whether all that was put is applied and saved, or will be within so many seconds."""
         return self._last.done() or not wait([self._last], seconds).not_done
 
-    def _labels(self, events: Sequence[Event]) -> float:
-        """The labels of events, which take time, unlike rows; infinite if a renewal is due."""
-        rows = sum(len(event.get("rows", ())) for event in events)
-        labels = sum(len(event.get("labels", (0,))) for event in events if "rows" not in event)
-        return labels if rows + labels < self.session.until_renewal else math.inf
+    def _labels(self, event: Event) -> float:
+        """The labels of an event, which take time, unlike rows; infinite if a renewal is due."""
+        rounds = len(event.get("rows") or event.get("labels") or (0,))
+        if rounds >= self.session.until_renewal:
+            return math.inf
+        return 0 if "rows" in event else rounds
 
-    def _viewed(self, events: Sequence[Event]) -> list[Any]:
-        """The answers to events whose turn has not come, by a session that is thrown away."""
-        answers = list[Any]()
-        for event in events:
-            if "ids" in event:
-                answers.append(apply(Session(self.finished), event))
-            else:
-                answers.append(self.refusal(event["row"]) if "row" in event else None)
-        return answers
+    def _viewed(self, event: Event) -> Any:
+        """The result of rows whose turn has not come, by a session that is thrown away."""
+        view = Session(self.finished)
+        if "ids" in event:
+            return apply(view, event)
+        (asked,) = apply(view, {"ids": [0], "rows": [event["row"]]})
+        return asked if isinstance(asked, Exception) else None
 
     def save(self, path: Path) -> Future:
         """Save the session as it is after all events so far."""
@@ -177,15 +163,13 @@ class Learning:
         finally:
             self.begun = None
 
-    def _apply(self, events: Sequence[Event], answers: Sequence[Any]) -> list[Any]:
-        results, began = [], time.monotonic()
-        labels = self._labels(events)
+    def _apply(self, event: Event, answers: Any) -> Any:
+        self.begun = began = time.monotonic()
+        labels = self._labels(event)
         try:
             if self._failure is not None:
                 raise self._failure
-            for event, of_rows in itertools.zip_longest(events, answers):
-                self.begun = time.monotonic()
-                results.append(apply(self.session, event, of_rows))
+            result = apply(self.session, event, answers)
             pipeline = self.session.pipeline
             jax.block_until_ready(pipeline.state)  # a renewal may still run
             self.finished = pipeline
@@ -196,4 +180,4 @@ class Learning:
             raise
         finally:
             self.begun = None
-        return results
+        return result

@@ -8,6 +8,8 @@ import select
 import socket as sockets
 import stat
 import time
+from asyncio import StreamReader as Reader
+from asyncio import StreamWriter as Writer
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
@@ -29,7 +31,6 @@ TURNS = 2  # of the loop, from bytes that have come to lines
 GROUP = 1000  # lines that are answered together, at most, where several clients send some
 JSON = "application/json"
 Ended = Callable[[], bool]
-Reader, Writer = asyncio.StreamReader, asyncio.StreamWriter
 Face = Callable[[Reader, Writer], Awaitable[None]]
 
 

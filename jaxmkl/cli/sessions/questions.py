@@ -57,8 +57,9 @@ class Rows:
     """
 
     def __init__(self, chunk: "Chunk", columns: "Columns", fills: "Fills | None" = None) -> None:
+        assert columns.target is not None
         self.chunk, self.columns = chunk, columns
-        self.target: Any = columns.target  #: the column to be predicted
+        self.target = columns.target  #: the column to be predicted
         #: inputs (n, D), and what fills missing numbers
         self.X, self.fills = columns.inputs(chunk, fills or columns.init(), learn=fills is None)
         there = self.target.name in chunk.frame.columns

@@ -22,8 +22,7 @@ class Request(NamedTuple):
     label: Any = None
     is_list: bool = False  #: whether the answer is a list
     refusal: str = ""  #: why it is refused; empty if it is not
-    event: int = 0  #: its event among those of its group
-    first: int = 0  #: the place of its rows, or its label, there
+    first: int = 0  #: the place of its rows, or its label, among those of its event
 
 
 def read(line: bytes) -> Request:

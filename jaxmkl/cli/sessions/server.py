@@ -1,11 +1,11 @@
 """The requests of all clients are answered by one thread, one group after the other.
 
 A group is whatever came while the one before was answered; clients who only ask come first in it,
-as they wait for a prediction. Its events are written to the journal together, they are applied,
-or begin to be, and its answers are given after one ``fsync`` for all. So nothing that was answered
-is lost, however the process ends. If the journal cannot be written, the group is refused, and none
-of it is learned; if ``fsync`` fails, nothing is certain about the file any more, and the server
-ends.
+as they wait for a prediction. Rows, or labels, that follow each other become one event. It is
+written to the journal, and applied, or begins to be; the answers of a group are given after one
+``fsync``. So nothing that was answered is lost, however the process ends. If the journal cannot be
+written, the event is refused, and nothing of it is learned; if ``fsync`` fails, nothing is certain
+about the file any more, and the server ends.
 
 A snapshot is a file beside the journal, JOURNAL.N.npz, of the session after N events; the first
 line of the journal names N, and its other lines are the events after it. Each of the two appears
@@ -32,6 +32,7 @@ from jaxmkl.cli.sessions.requests import Request, read
 from jaxmkl.evaluate import plain
 from jaxmkl.tables import Pipeline, Refused, Session
 
+PARTS = {"ask": "ids", "learn": "labels"}  # of which an event may have several, by request
 MERGED = 64  # rows, or labels, of several lines that become one event, at most
 MOST = 2**22  # bytes of a journal after which a snapshot is made
 
@@ -56,6 +57,8 @@ class Server:
         self.metrics = Metrics(bool(pipeline.classes))
         self._about, self._missed = about, 0  # bytes of the journal without a snapshot that failed
         self._saving: tuple[Future, dict[str, Any], int] | None = None  # as _begun returns it
+        self._event, self._taken = Event(), list[Request]()  # what happens next, by which requests
+        self._said, self._began = list[Any](), 0.0  # the answers so far, since a time
         with contextlib.ExitStack() as stack:
             self.journal = stack.enter_context(Journal(path, about, "--journal"))
             first = self.journal.first
@@ -121,53 +124,89 @@ class Server:
         return self.metrics.figures(**more)
 
     def _answered(self, clients: Sequence[Sequence[Request]]) -> list[list[Any]]:
+        before, self._began = self.number, time.monotonic()
         learns = [any(request.kind != "ask" for request in of_one) for of_one in clients]
         order = sorted(range(len(clients)), key=learns.__getitem__)
-        requests = [request for at in order for request in clients[at]]
-        said = list[Any]()
-        while len(said) < len(requests):
-            said += self._of_group(requests[len(said) :])
-        rest, answers = iter(said), [list[Any]() for _ in clients]
         for at in order:
-            answers[at] = [next(rest) for _ in clients[at]]
-        return answers
+            for request in clients[at]:
+                self._take(request)
+        self._happen()
+        if self.number > before:
+            self.journal.sync()
+        said, self._said = iter(self._said), []
+        answers = {at: [next(said) for _ in clients[at]] for at in order}
+        return [answers[at] for at in range(len(clients))]
 
-    def _of_group(self, requests: Sequence[Request]) -> list[Any]:
-        """The answers to the first requests, to all that do not depend on others' results."""
-        group, taken = _Group(self), list[Request]()
-        with contextlib.suppress(_Unsettled):
-            for request in requests:
-                if taken and "metrics" in (request.kind, taken[-1].kind):
-                    break  # figures are of all lines before them, and of no later one
-                taken.append(group.take(request))
+    def _take(self, request: Request) -> None:
+        """Take a request; rows, or labels, of several in a row are one event."""
+        part = PARTS.get(request.kind, "")
+        if request.kind != "line" and not 0 < len(self._event.get(part, ())) < MERGED:
+            self._happen()
+        if request.kind == "metrics":
+            self._said.append(self.figures())
+            return
         try:
-            self.journal.append(*group.events, sync=False)
-        except OSError as error:
-            text = f"the journal cannot be written, so nothing was learned: {error.strerror}"
-            refusal = OSError(text)
-            results = [[refusal] * len(event.get("ids", ())) or refusal for event in group.events]
-        else:
-            self.number += len(group.events)
-            results = self.learning.put(group.events)
-            for event, result in zip(group.events, results, strict=True):
+            event = self._event_of(request)
+        except ValueError as error:
+            if self._event:  # once it has happened, the request may be right
+                self._happen()
+                self._take(request)
+                return
+            event, request = {}, request._replace(refusal=str(error))
+        first = len(self._event.get(part, ()))
+        for name, value in event.items():
+            self._event[name] = self._event[name] + value if first else value
+        self._taken.append(request._replace(first=first))
+
+    def _event_of(self, request: Request) -> Event:
+        """The event of a request, or raise a ``ValueError`` that says why it cannot be."""
+        kind, rows, ids, label = request[:4]
+        if kind == "line":
+            return {}
+        if kind == "ask":
+            ids = ids or tuple(range(self.next_id, self.next_id + len(rows)))
+            there = self._event.get("ids", ())
+            for own, number in collections.Counter(ids).items():
+                if number > 1 or own in self.unlabelled or own in there:
+                    raise Refused(f"a row with the id {own!r} waits for its label already")
+            self._note(ids)
+            return {"ids": [*ids], "rows": [*rows]}
+        if kind != "learn_row":
+            known = [own for own, _ in self._event.get("labels", ())]
+            if ids[0] not in self.unlabelled or ids[0] in known:
+                raise Refused(f"no row with the id {ids[0]!r} waits for a label")
+        if kind == "forget":
+            return {"forget": ids[0]}
+        label = self.learning.session.label(label)
+        return {"row": rows[0], "label": label} if rows else {"labels": [(ids[0], label)]}
+
+    def _happen(self) -> None:
+        """Have the event happen of the requests that were taken, and answer these."""
+        event, taken, result = self._event, self._taken, None
+        self._event, self._taken = {}, []
+        if event:
+            try:
+                self.journal.append(event, sync=False)
+            except OSError as error:
+                text = f"the journal cannot be written, so nothing was learned: {error.strerror}"
+                result = [OSError(text)] * len(event.get("ids", ())) or OSError(text)
+            else:
+                self.number += 1
+                result = self.learning.put(event, self._began)
                 self._settle(event, result)
-            if group.events:
-                self.journal.sync()
-        return [self._said(request, results) for request in taken]
+        self._said += [self._answer_to(request, event, result) for request in taken]
 
     def _settle(self, event: Event, result: Any) -> None:
         """Note what an event changes: rows without labels, as the session has them, and figures.
 
         A label has been checked, so it is learned; rows may turn out to be refused.
         """
-        if "ids" in event:
-            for own, asked in zip(event["ids"], result, strict=True):
-                if not isinstance(asked, Exception):
-                    self.unlabelled.pop(own, None)  # the latest is last
-                    self.unlabelled[own] = asked.prediction, asked.interval
-                    self.metrics.rows += 1
-                if isinstance(own, int):
-                    self.next_id = max(self.next_id, own + 1)
+        self._note(event.get("ids", ()))
+        for own, asked in zip(event["ids"], result, strict=True) if "ids" in event else ():
+            if not isinstance(asked, Exception):
+                self.unlabelled.pop(own, None)  # the latest is last
+                self.unlabelled[own] = asked.prediction, asked.interval
+                self.metrics.rows += 1
         for own, label in event.get("labels", ()):
             self.metrics.learned(label, self.unlabelled.pop(own, None))
         if "row" in event and not isinstance(result, Exception):
@@ -177,23 +216,23 @@ class Server:
         while len(self.unlabelled) > self.most:
             del self.unlabelled[next(iter(self.unlabelled))]
 
-    def _said(self, request: Request, results: Sequence[Any]) -> Any:
-        """The answer to a request that was taken."""
-        of_ids = [{"id": own} for own in request.ids]
-        own = {} if request.is_list or not of_ids else of_ids[0]
+    def _note(self, ids: Sequence[Any]) -> None:
+        """Give no id that somebody else has given."""
+        self.next_id = max([self.next_id, *(own + 1 for own in ids if isinstance(own, int))])
+
+    def _answer_to(self, request: Request, event: Event, result: Any) -> Any:
+        """The answer to a request, by the result of its event."""
+        own = {"id": request.ids[0]} if request.ids and not request.is_list else {}
         if request.refusal:
             return self._refused(request.kind, request.refusal) | own
-        if request.kind == "metrics":
-            return self.figures()
-        result = results[request.event]
         if request.kind == "ask":
-            found = result[request.first : request.first + len(of_ids)]
+            part = slice(request.first, request.first + len(request.rows))
             said = [
-                self._refused("row", asked) | own if isinstance(asked, Exception)
-                else _answer(asked) for own, asked in zip(of_ids, found, strict=True)
+                self._refused("row", asked) | {"id": one} if isinstance(asked, Exception)
+                else {name: value for name, value in asked._asdict().items() if value is not None}
+                for one, asked in zip(event["ids"][part], result[part], strict=True)
             ]  # fmt: skip
             return said if request.is_list else said[0]
-        result = result[request.first] if isinstance(result, list) else result
         if isinstance(result, Exception):
             return self._refused(request.kind, result) | own
         return own | ({"forgotten": True} if request.kind == "forget" else {"learned": True})
@@ -246,76 +285,3 @@ def spelled(answers: Sequence[Any]) -> bytes:
     """A line for each answer."""
     lines = (json.dumps(plain(answer), allow_nan=False) for answer in answers)
     return "".join(f"{line}\n" for line in lines).encode()
-
-
-def _answer(asked: Any) -> dict[str, Any]:
-    return {name: value for name, value in asked._asdict().items() if value is not None}
-
-
-class _Unsettled(Exception):
-    """A request depends on which rows the events before it make the session forget."""
-
-
-class _Group:
-    """The events of some requests; nothing has happened yet."""
-
-    def __init__(self, server: Server) -> None:
-        self.events = list[Event]()
-        self._server, self._next = server, server.next_id
-        # the rows of this group without labels, which may be unreadable; None: no longer without
-        self._changed = dict[Any, dict[str, Any] | None]()
-        self._room = server.most - len(server.unlabelled)  # for rows, before any is forgotten
-
-    def take(self, request: Request) -> Request:
-        """The request with its place in the events or its refusal; or raise ``_Unsettled``."""
-        try:
-            return self._added(request)
-        except ValueError as error:
-            return request._replace(refusal=str(error))
-
-    def _added(self, request: Request) -> Request:
-        kind, rows, ids, label = request[:4]
-        if kind in ("metrics", "line"):
-            return request
-        if kind == "ask":
-            ids = ids or tuple(range(self._next, self._next + len(rows)))
-            counts = collections.Counter(ids).items()
-            if twice := [own for own, number in counts if number > 1 or self._waits(own)]:
-                raise Refused(f"a row with the id {twice[0]!r} waits for its label already")
-            self._changed.update(zip(ids, rows, strict=True))
-            self._next = max([self._next, *(own + 1 for own in ids if isinstance(own, int))])
-            self._room -= len(ids)
-            return self._put(request._replace(ids=ids), ids=[*ids], rows=[*rows])
-        if kind != "learn_row" and not self._waits(ids[0]):
-            raise Refused(f"no row with the id {ids[0]!r} waits for a label")
-        if kind != "forget":
-            label = self._server.learning.session.label(label)
-        if kind == "learn_row":
-            return self._put(request, row=rows[0], label=label)
-        self._changed[ids[0]] = None
-        self._room += 1
-        if kind == "forget":
-            return self._put(request, forget=ids[0])
-        return self._put(request, labels=[(ids[0], label)])
-
-    def _put(self, request: Request, **event: Any) -> Request:
-        """Add an event, or rows or labels to the last one; return the request with its place."""
-        key = next(iter(event))
-        last = self.events[-1] if self.events and key in ("ids", "labels") else {}
-        first = len(last.get(key, ()))
-        if 0 < first < MERGED:
-            for name, part in event.items():
-                last[name] += part
-        else:
-            first = 0
-            self.events.append(event)
-        return request._replace(event=len(self.events) - 1, first=first)
-
-    def _waits(self, own: Any) -> bool:
-        waits = own in self._server.unlabelled
-        if own in self._changed:
-            row = self._changed[own]
-            waits = row is not None and self._server.learning.refusal(row) is None
-        if waits and self._room < 0:
-            raise _Unsettled
-        return waits
