@@ -59,7 +59,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jaxmkl._archive import is_archive_of
 from jaxmkl.cli import options, show
@@ -70,10 +70,8 @@ from jaxmkl.cli.sessions.journal import Journal
 from jaxmkl.cli.sessions.questions import Labelling, Rows, asking, to_be_saved
 from jaxmkl.cli.sessions.terminal import serve_person, serve_process
 from jaxmkl.evaluate import UsageError
-from jaxmkl.tables import save_pipeline, usual_target
-
-if TYPE_CHECKING:
-    from jaxmkl.tables import Chunk, Columns, Table
+from jaxmkl.tables import Chunk, Columns, Table, open_table, save_pipeline, usual_target
+from jaxmkl.tables.source import ROWS, joined
 
 OWN = ("target", "task", "classes", "learner", "set", "drop", "as_")  # settled by a pipeline
 NEW = "label"  # the target's name, where the table has none
@@ -130,8 +128,6 @@ def command(given: Namespace) -> int:
 
 def _begun(given: Namespace, out: Path) -> Labelling:
     """The questions after all events of their journal."""
-    from jaxmkl.tables import open_table
-
     path, how = given.pool or given.file, options.reading(given)
     if is_archive_of(given.file, "header.npy"):
         pipeline = own_pipeline(given.file, given, OWN)
@@ -162,9 +158,7 @@ def _begun(given: Namespace, out: Path) -> Labelling:
     return labelling
 
 
-def _whole_table(opened: Callable[..., "Table"], path: str, **how: Any) -> "Chunk":
-    from jaxmkl.tables.source import ROWS, joined
-
+def _whole_table(opened: Callable[..., Table], path: str, **how: Any) -> Chunk:
     if path == "-":
         raise UsageError("ask reads answers from standard input; the table must be a file")
     with contextlib.closing(opened(path, **how, whole=True)) as table:
@@ -177,10 +171,8 @@ def _out(given: Namespace) -> Path:
     return given.out or table.with_name(f"{table.stem}.labels.csv")
 
 
-def _columns(given: Namespace, chunk: "Chunk") -> "Columns":
+def _columns(given: Namespace, chunk: Chunk) -> Columns:
     """The columns of the table, whose target may have no label yet."""
-    from jaxmkl.tables import Columns
-
     name = given.target or usual_target(chunk.frame.columns) or NEW
     kept = [column for column in chunk.frame.columns if column != name]
     first = chunk._replace(frame=chunk.frame[kept][: given.first])
@@ -199,8 +191,6 @@ def _columns(given: Namespace, chunk: "Chunk") -> "Columns":
 
 def _ranking(given: Namespace, rows: Rows) -> list[int]:
     """The items of the pool in the order of the file that select wrote."""
-    from jaxmkl.tables import open_table
-
     ranked, place = _whole_table(open_table, given.file, header=True).frame, rows.chunk.place
     if ranked.columns != ["rank", place, *rows.chunk.frame.columns]:
         text = "is neither a pipeline nor the output of select for this pool; jaxmkl select"

@@ -19,7 +19,7 @@ import io
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -32,11 +32,8 @@ from jaxmkl._types import PyTree
 from jaxmkl.cli.sessions.journal import Event, Journal
 from jaxmkl.evaluate import UsageError, predicts_log_odds
 from jaxmkl.query import Query, Rate
-from jaxmkl.tables import Pipeline, Refused, Session
+from jaxmkl.tables import Chunk, Columns, Fills, Pipeline, Refused, Session
 from jaxmkl.wrappers import Intervals, OneVsRest, Wrapper, intervals, layers, probabilities
-
-if TYPE_CHECKING:
-    from jaxmkl.tables import Chunk, Columns, Fills
 
 MOST = 4096  # rows of a pool that are judged for a question
 UNDONE = 100  # answers that can be undone
@@ -56,7 +53,7 @@ class Rows:
       ValueError: if a cell does not fit its column.
     """
 
-    def __init__(self, chunk: "Chunk", columns: "Columns", fills: "Fills | None" = None) -> None:
+    def __init__(self, chunk: Chunk, columns: Columns, fills: Fills | None = None) -> None:
         assert columns.target is not None
         self.chunk, self.columns = chunk, columns
         self.target = columns.target  #: the column to be predicted
