@@ -439,6 +439,19 @@ def test_no_label_is_acknowledged_once_one_could_not_be_learned(
         server.close()
 
 
+def test_no_snapshot_is_made_once_a_label_could_not_be_learned(tmp_path, monkeypatch):
+    server = server_of(tmp_path)
+    said(server, row(1.0, id="a"))
+    monkeypatch.setattr(server_room, "MOST", 0)  # bytes: a snapshot is begun behind the label
+    monkeypatch.setattr(Session, "until_renewal", 0)
+    monkeypatch.setattr(Session, "learn_many", lambda *_: 1 / 0)
+    said(server, {"id": "a", "label": 1.0})
+    assert isinstance(server._saving[0].exception(60), ZeroDivisionError)
+    with pytest.raises(ZeroDivisionError):
+        server.close()
+    assert not [*tmp_path.glob("j.*.npz")]
+
+
 def test_lines_are_cut_from_any_pieces():
     text = b"one\n\n two \nthree\n" + b"x" * (LONGEST + 9) + b"yz\nfour\n"
     for size in (1000, 65536, len(text)):
