@@ -146,8 +146,8 @@ def _is_special(operation: JaxprEqn) -> bool:
     made: Any = operation.outvars[0].aval
     if name == "div":  # of integers, whose fractions are cut off
         return not jax.dtypes.issubdtype(made.dtype, np.floating)
-    if name == "pad":  # by less than nothing
-        return any(min(sides) < 0 for sides in given["padding_config"])
+    if name == "pad":  # by less than nothing, or between the numbers
+        return any(min(sides) < 0 or sides[2] for sides in given["padding_config"])
     return given.get("num_keys", 1) > 1
 
 
@@ -231,16 +231,14 @@ def _erf_inv(x: np.ndarray) -> np.ndarray:
 
 
 def _broadcast(given: dict[str, Any], x: np.ndarray) -> np.ndarray:
-    shape = [1] * len(given["shape"])
-    for axis, size in zip(given["broadcast_dimensions"], x.shape, strict=True):
-        shape[axis] = size
-    return np.broadcast_to(x.reshape(shape), given["shape"])
+    shape, own = given["shape"], given["broadcast_dimensions"]
+    new = tuple(axis for axis in range(len(shape)) if axis not in own)
+    return np.broadcast_to(np.expand_dims(x, new), shape)
 
 
 def _iota(given: dict[str, Any]) -> np.ndarray:
-    shape, axis = given["shape"], given["dimension"]
-    along = np.arange(shape[axis]).reshape([-1 if i == axis else 1 for i in range(len(shape))])
-    return np.broadcast_to(along, shape)
+    shape = given["shape"]
+    return np.broadcast_to(np.indices(shape, sparse=True)[given["dimension"]], shape)
 
 
 def _at(given: dict[str, Any], x: np.ndarray, *starts: np.ndarray) -> np.ndarray:
@@ -252,23 +250,18 @@ def _at(given: dict[str, Any], x: np.ndarray, *starts: np.ndarray) -> np.ndarray
 
 def _product(given: dict[str, Any], a: np.ndarray, b: np.ndarray) -> np.ndarray:
     (of_a, of_b), (batch_a, batch_b) = given["dimension_numbers"]
-    first, second = list("abcdefgh"[: a.ndim]), list("ijklmnop"[: b.ndim])
+    axes = [*range(a.ndim + b.ndim)]
+    first, second = axes[: a.ndim], axes[a.ndim :]
     for i, j in zip((*of_a, *batch_a), (*of_b, *batch_b), strict=True):
-        second[j] = first[i]
-    left = [first[i] for i in range(a.ndim) if i not in (*of_a, *batch_a)]
-    right = [second[j] for j in range(b.ndim) if j not in (*of_b, *batch_b)]
-    out = [*(first[i] for i in batch_a), *left, *right]
-    return np.einsum(f"{''.join(first)},{''.join(second)}->{''.join(out)}", a, b)
+        second[j] = i
+    left = [i for i in first if i not in (*of_a, *batch_a)]
+    right = [j for j in second if j >= a.ndim]
+    return np.einsum(a, first, b, second, [*batch_a, *left, *right])
 
 
 def _padded(given: dict[str, Any], x: np.ndarray, value: np.ndarray) -> np.ndarray:
-    pairs = list(zip(x.shape, given["padding_config"], strict=True))
-    ends = [low + n + max(n - 1, 0) * inside for n, (low, _, inside) in pairs]
-    room = [end + high for end, (_, (_, high, _)) in zip(ends, pairs, strict=True)]
-    both = zip(ends, pairs, strict=True)
-    padded = np.full(room, value, x.dtype)
-    padded[tuple(slice(low, end, inside + 1) for end, (_, (low, _, inside)) in both)] = x
-    return padded
+    sides = [(low, high) for low, high, _ in given["padding_config"]]
+    return np.pad(x, sides, constant_values=value)
 
 
 def _sorted(given: dict[str, Any], key: np.ndarray, *others: np.ndarray) -> tuple:
