@@ -23,33 +23,22 @@ _TILE, _TILE_THERE = 16, 1024
 M = TypeVar("M", bound=Callable)
 
 
-def compiled(method: M) -> M:
+def compiled(method: M, is_round: bool = False) -> M:
     """Compile a pure method of learners, once for all learners that differ in numbers alone.
 
     Examples are converted to arrays of the state's dtype. If an argument is traced, or is neither
     an array nor a number, the method itself is called.
-    """
-    program, given_to = Kept(method, inside=method, quickly=0), _given_to(method)
 
-    @functools.wraps(method)
-    def called(*given: Any, **named: Any) -> Any:
-        return program(*given_to(given, named))
-
-    return cast(M, called)
-
-
-def compiled_round(method: M) -> M:
-    """Compile a method that runs one round likewise, without renewals of kernels.
-
-    Renewals are programs of their own, called after the rounds in which they are due
-    (:mod:`jaxmkl._renewals`). So if a learner has any, each round waits for the one before.
+    A method that runs one round is compiled without renewals of kernels, which are programs of
+    their own, called after the rounds in which they are due (:mod:`jaxmkl._renewals`). So if a
+    learner has any, each round waits for the one before.
     """
     program, given_to = Kept(method, inside=lambda *_: None, quickly=0), _given_to(method)
 
     @functools.wraps(method)
     def called(*given: Any, **named: Any) -> Any:
         self, state, *examples = given_to(given, named)
-        apart = renewals_of(self)
+        apart = renewals_of(self) if is_round else None
         result = program(self if apart is None else apart.rounds, state, *examples)
         if result is None:  # something is traced
             return method(self, state, *examples)
@@ -60,6 +49,9 @@ def compiled_round(method: M) -> M:
         return (after, *output) if output else after
 
     return cast(M, called)
+
+
+compiled_round = functools.partial(compiled, is_round=True)
 
 
 def _given_to(method: Callable) -> Callable[[tuple, dict], tuple]:

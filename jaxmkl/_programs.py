@@ -5,14 +5,14 @@ memory maps of its own for its machine code, and Linux gives a process 65,530 of
 that compiles for many lengths of stream would die.
 """
 
-import contextlib
+import dataclasses
 import functools
 import inspect
 import itertools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -36,25 +36,15 @@ LARGE = 1650  # operations from which on a program takes seconds to compile
 _USUAL = 1000  # memory maps assumed for a program if the system does not report them
 
 
-class _Program(NamedTuple):
+@dataclasses.dataclass(eq=False)
+class _Program:
     """A program that is kept."""
 
     call: Callable
-    used: list[int]
-    """The time of the last call, one number."""
-    maps: list[int]
-    """The memory maps that it takes, one number; 0 until it is compiled."""
-
-
-@contextlib.contextmanager
-def _refused_as_outside() -> Iterator[None]:
-    """Remove JAX's note on its own frames from errors: refusals are in the library's words."""
-    try:
-        yield
-    except Exception as error:
-        notes = getattr(error, "__notes__", [])
-        notes[:] = [note for note in notes if "JAX has removed its internal" not in note]
-        raise
+    used: int
+    """The time of the last call."""
+    maps: int = 0
+    """The memory maps that it takes; 0 until it is compiled."""
 
 
 class _Table:
@@ -77,19 +67,23 @@ class _Table:
                 program = self._programs.get(kind)
                 if program is None:
                     return self._made(kind, make, leaves)
-        program.used[0] = next(self._times)
+        program.used = next(self._times)
         return program.call(*leaves)
 
     def _made(self, kind: tuple, make: Callable[[], Callable], leaves: list) -> PyTree:
         """The result of the first call of a program, which compiles it."""
         before = num_maps()
         try:
-            with _refused_as_outside():
-                program = _Program(make(), [next(self._times)], [0])
-                result = program.call(*leaves)
-            program.maps[0] = max(0, num_maps() - before) if before else _USUAL
+            program = _Program(make(), next(self._times))
+            result = program.call(*leaves)
+            program.maps = max(0, num_maps() - before) if before else _USUAL
             with self._lock:
                 self._programs[kind] = program
+        except Exception as error:
+            # refusals are in the library's words, without JAX's note on its own frames
+            notes = getattr(error, "__notes__", [])
+            notes[:] = [note for note in notes if "JAX has removed its internal" not in note]
+            raise
         finally:
             with self._lock:
                 self._making.pop(kind, None)
@@ -102,12 +96,12 @@ class _Table:
         A program that is running stays until it is done.
         """
         with self._lock:
-            total = sum(program.maps[0] for program in self._programs.values())
+            total = sum(program.maps for program in self._programs.values())
             for kind, program in sorted(self._programs.items(), key=lambda one: one[1].used):
                 if total <= self.most:
                     return
                 if program is not newest:
-                    total -= self._programs.pop(kind).maps[0]
+                    total -= self._programs.pop(kind).maps
 
     def drop(self, owner: object) -> None:
         """Drop all programs of a function."""
