@@ -4,7 +4,7 @@ import inspect
 import warnings
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -19,16 +19,6 @@ A = TypeVar("A", np.ndarray, jax.Array)
 
 MOST_SHOWN = 5  # values of a message
 _OF_JAX = np.float16, np.float32, np.float64  # in the order of bytes of the machine
-
-
-class Stateful(Protocol):
-    """An object that makes states and knows their kind, as a :class:`jaxmkl.Learner` does."""
-
-    def init(self, key: jax.Array, num_inputs: int, dtype: DTypeLike | None = None) -> PyTree: ...
-
-    def num_inputs(self, state: PyTree) -> int: ...
-
-    def dtype(self, state: PyTree) -> np.dtype: ...
 
 
 def refuse_unless(condition: object, text: str) -> None:
@@ -212,7 +202,7 @@ def _abstract_state(
 
 
 def abstract_state(
-    learner: Stateful, num_inputs: int, dtype: str, capacity: int | None = None
+    learner: Any, num_inputs: int, dtype: str, capacity: int | None = None
 ) -> PyTree:
     """Shapes and dtypes of a learner's state, in a tree like the state."""
     leaves, structure = jax.tree.flatten(learner)
@@ -227,7 +217,7 @@ def leaves_by_name(tree: PyTree, prefix: str = "state") -> dict[str, Any]:
     return {prefix + jax.tree_util.keystr(path): leaf for path, leaf in named}
 
 
-def kind_of(learner: Stateful, state: PyTree, *refusal: Any) -> tuple[int, str, int | None]:
+def kind_of(learner: Any, state: PyTree, *refusal: Any) -> tuple[int, str, int | None]:
     """Number of inputs, dtype and capacity of a state, or this refusal by ``pytree.require``."""
     try:
         return (
@@ -240,7 +230,7 @@ def kind_of(learner: Stateful, state: PyTree, *refusal: Any) -> tuple[int, str, 
         raise
 
 
-def check_state(learner: Stateful, state: PyTree) -> None:
+def check_state(learner: Any, state: PyTree) -> None:
     """Raise unless ``state`` could have been made by ``learner``."""
     name = type(state).__name__
     kind = kind_of(learner, state, learner, "state", name, "one of learner.init(...)")

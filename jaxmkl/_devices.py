@@ -77,11 +77,6 @@ def on_accelerator(array: Any) -> bool:
     return known and any(device.platform != "cpu" for device in array.devices())
 
 
-def on_host(array: PyTree) -> PyTree:
-    """The array in NumPy, unless it lies on an accelerator."""
-    return array if on_accelerator(array) else np.asarray(array)
-
-
 def is_shared(tree: PyTree) -> bool:
     """True if some leaf has parts, or copies, on devices of other processes."""
     return any(not leaf.is_fully_addressable for leaf in _known(tree))
@@ -110,21 +105,28 @@ def place(array: Any, sharding: Sharding) -> jax.Array:
         return array
     if is_shared(array) or sharding.is_fully_addressable:
         return jax.device_put(array, sharding)
-    if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
-        data = place(np.asarray(jax.random.key_data(array)), sharding)
-        return jax.random.wrap_key_data(data, impl=jax.random.key_impl(array))
-    host = np.asarray(array)
-    return jax.make_array_from_callback(host.shape, sharding, lambda part: host[part])
+
+    def placed(numbers: ArrayLike) -> jax.Array:
+        host = np.asarray(numbers)
+        return jax.make_array_from_callback(host.shape, sharding, lambda part: host[part])
+
+    return by_words(placed, array)
 
 
 def local(array: jax.Array) -> jax.Array:
     """The array on this process alone."""
     if not is_shared(array):
         return array
-    if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
-        data = jnp.asarray(whole(jax.random.key_data(array)))
-        return jax.random.wrap_key_data(data, impl=jax.random.key_impl(array))
-    return jnp.asarray(whole(array))
+    return by_words(lambda numbers: jnp.asarray(whole(numbers)), array)
+
+
+def by_words(make: Callable[..., jax.Array], *arrays: Any) -> jax.Array:
+    """The array that a function makes of others; of keys it gets the words, and makes those."""
+    first = arrays[0]
+    if not jnp.issubdtype(first.dtype, jax.dtypes.prng_key):
+        return make(*arrays)
+    words = make(*map(jax.random.key_data, arrays))
+    return jax.random.wrap_key_data(words, impl=jax.random.key_impl(first))
 
 
 def by_one_process(action: str, act: Callable[[], None]) -> None:

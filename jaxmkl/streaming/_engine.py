@@ -13,10 +13,10 @@ from jaxmkl import _pytree as pytree
 from jaxmkl import abilities
 from jaxmkl._blocks import of_each
 from jaxmkl._checks import refuse_unless
-from jaxmkl._devices import device_of, left_to_xla, on_accelerator, whole
+from jaxmkl._devices import by_words, device_of, left_to_xla, on_accelerator, whole
 from jaxmkl._learner import Learner, Output, reported
 from jaxmkl._programs import LARGE, Kept, num_operations
-from jaxmkl._renewals import Renewals, renewals_of
+from jaxmkl._renewals import renewals_of
 from jaxmkl._types import Inputs, Labels, PyTree, Records
 from jaxmkl.streaming._carry import few_arrays, scan_in_few_arrays
 from jaxmkl.streaming._warnings import refuse_and_warn, troubles
@@ -42,8 +42,7 @@ class Plan(NamedTuple):
     block_size: int
     record: Record
     delay: int = 0
-    platform: str = "cpu"
-    """The device's platform. On all but "cpu" starting a kernel takes long."""
+    platform: str = "cpu"  # on all others starting a kernel takes long
 
     def on(self, device: jax.Device) -> "Plan":
         """The plan on a device."""
@@ -135,15 +134,15 @@ def scan_rows(
         state, recorded = one(state, example)
         return state, apart(recorded)
 
-    def run_rounds(state: PyTree, number: Any) -> tuple[PyTree, PyTree, Records]:
+    def unjudged(state: PyTree, example: tuple) -> tuple[PyTree, PyTree]:
+        return abilities.advance_unjudged(learner, state, *example)
+
+    def block(state: PyTree, number: Any) -> tuple[PyTree, Records]:
         examples = block_of(state, number)
         codes, y, _ = examples
         if here:
             state, recorded = jax.lax.scan(one_apart, state, examples)
-            return state, codes, recorded
-
-        def unjudged(state: PyTree, example: tuple) -> tuple[PyTree, PyTree]:
-            return abilities.advance_unjudged(learner, state, *example)
+            return learner.close(state, codes), recorded
 
         def judged(state: PyTree, left: PyTree) -> tuple[PyTree, Records]:
             state, outputs = abilities.judge(learner, state, left, y)
@@ -152,11 +151,7 @@ def scan_rows(
         then, turns = partial(judged, state), _rounds_a_turn(one, state, examples)
         state, left = scan_in_few_arrays(unjudged, state, examples, then, turns)
         state, recorded = judged(state, left)
-        return state, codes, apart(recorded)
-
-    def block(state: PyTree, number: Any) -> tuple[PyTree, Records]:
-        state, codes, recorded = run_rounds(state, number)
-        return learner.close(state, codes), recorded
+        return learner.close(state, codes), apart(recorded)
 
     if rows.length is None:
         after, recorded = jax.lax.scan(block, state, jnp.arange(most, dtype=jnp.int32))
@@ -196,8 +191,7 @@ def _scan_first(
 ) -> tuple[PyTree, Records]:
     """As ``jax.lax.scan(body, state, arange(length))`` for the first ``number``; zeros after them.
 
-    ``shape`` is (length, B): the body returns the state and the records of B rounds, each ``like``
-    the given one.
+    ``shape`` is (length, B): the body returns records of B rounds, each ``like`` the given one.
     """
 
     def turn(i: Any, carry: tuple) -> tuple[PyTree, Records]:
@@ -240,9 +234,10 @@ def in_segments(
     """Run rows segment by segment, and return the state and the records.
 
     If all states are in the same round, ``begun``, renewals take place between segments, each a
-    program of its own; otherwise (None) they take place within the rounds. ``run_part(learner,
-    state, start, stop)`` runs at most ``room`` rows, of which there are ``length``; the records
-    have rounds along the ``axis``.
+    program of its own; otherwise (None) they take place within the rounds. If a stream has several
+    segments, they end at multiples of the room, where blocks end, so they are the same wherever
+    the stream is cut. ``run_part(learner, state, start, stop)`` runs at most ``room`` rows, of
+    which there are ``length``; the records have rounds along the ``axis``.
     """
 
     def segments(learner: Any, state: PyTree) -> tuple[PyTree, Records]:
@@ -250,7 +245,10 @@ def in_segments(
         inner, round = renewals.rounds if renewals else learner, begun or 0
         at, parts, lengths = 0, [], []
         while at < length:
-            stop = min(length, at + _until(round + at, length, room, renewals))
+            now = round + at
+            stop = min(length, at + (room if length <= room else room - now % room))
+            if renewals is not None:
+                stop = min(stop, renewals.after(now) - round)
             state, recorded = run_part(inner, state, at, stop)
             if renewals is not None:
                 state = renewals.renewed(state, round + stop)
@@ -260,16 +258,6 @@ def in_segments(
         return state, behind(parts, lengths, axis)
 
     return with_late_labels(learner, state, delay, segments)
-
-
-def _until(round: int, length: int, room: int, renewals: Renewals | None) -> int:
-    """The number of rounds of the segment that starts at ``round``, up to a renewal at most.
-
-    If a stream has several segments, they end at multiples of the room, where blocks end, so they
-    are the same wherever the stream is cut.
-    """
-    to_renewal = length if renewals is None else renewals.after(round) - round
-    return min(to_renewal, room if length <= room else room - round % room)
 
 
 def run_segments(
@@ -347,12 +335,8 @@ def behind(trees: Sequence[PyTree], lengths: Sequence[int], axis: int = 0) -> Py
 
 def made_on_host(make: Callable[..., np.ndarray], *leaves: jax.Array) -> jax.Array:
     """An array, or keys, that NumPy makes of others, so that no length needs a compilation."""
-    first = leaves[0]
-    is_key = jnp.issubdtype(first.dtype, jax.dtypes.prng_key)
-    words = [jax.random.key_data(leaf) for leaf in leaves] if is_key else leaves
-    home = first.sharding if getattr(first, "committed", False) else None
-    made = jax.device_put(make(*map(np.asarray, words)), home)
-    return jax.random.wrap_key_data(made, impl=jax.random.key_impl(first)) if is_key else made
+    home = leaves[0].sharding if getattr(leaves[0], "committed", False) else None
+    return by_words(lambda *all: jax.device_put(make(*map(np.asarray, all)), home), *leaves)
 
 
 def capacity_wanted(learner: Any, states: PyTree, more: Any) -> int | None:
