@@ -17,33 +17,15 @@ from jax.sharding import Mesh
 
 from jaxmkl import _pytree as pytree
 from jaxmkl import abilities
+from jaxmkl._blocks import take
 from jaxmkl._checks import refuse_unless
 from jaxmkl._devices import on_accelerator
 from jaxmkl._learner import Learner, require_learner
 from jaxmkl._programs import LARGE, Kept
 from jaxmkl._renewals import renewals_of
 from jaxmkl._types import Inputs, Labels, PyTree, Records, State
-from jaxmkl.streaming import _spread
-from jaxmkl.streaming._engine import (
-    Plan,
-    Record,
-    Rows,
-    behind,
-    capacity_for,
-    capacity_wanted,
-    in_segments,
-    made_on_host,
-    num_blocks,
-    placed,
-    plan_of,
-    room_of,
-    run_rows,
-    scan_rows,
-    taken,
-    with_late_labels,
-    with_room,
-    without_info,
-)
+from jaxmkl.streaming import _engine, _spread
+from jaxmkl.streaming._engine import Plan, Record, Rows, plan_of, room_of, run_rows, without_info
 from jaxmkl.streaming._warnings import refuse_and_warn, troubles, warn_of_examples, warned
 from jaxmkl.streaming.examples import Examples, check_states
 from jaxmkl.streaming.sparse import stored
@@ -152,7 +134,7 @@ def run_many(
     if known is not None and (known.is_cache or renewals_of(learner) is not None):
         runs = _many_in_segments(learner, keys, examples, permute, plan, known)
     else:
-        some = (placed(one, examples.dtype, T) for one in (examples.X, examples.y))
+        some = (_engine.placed(one, examples.dtype, T) for one in (examples.X, examples.y))
         runs = _spread.distributed(program, sharding, (learner, *some), keys)
     refuse_and_warn("run_many", runs[0], examples)
     if not plan.delay and len(keys):
@@ -172,7 +154,7 @@ def _many_in_segments(
     X, y, dtype = examples.X.array, examples.y.array, examples.dtype
     (T, D), S = X.shape, len(keys)
     kind: Any = {"num_inputs": D, "dtype": dtype.name}
-    capacity = capacity_for(T)
+    capacity = _engine.capacity_for(T)
     # a block uses only a part of a larger capacity, so a cache need not hold it all
     held = kind | {"capacity": 1 if memory.is_cache else capacity}
     like = _begin.eval_shape(learner, jax.ShapeDtypeStruct((), keys.dtype), **held)
@@ -193,19 +175,16 @@ def _many_in_segments(
             some = (jax.tree.map(lambda leaf: np.asarray(leaf)[found], array) for array in (X, y))
             return *(array.astype(dtype) for array in some), stop - start
     else:
-        there = [placed(one, dtype, T) for one in (examples.X, examples.y)]
+        there = [_engine.placed(one, dtype, T) for one in (examples.X, examples.y)]
 
         def rows(places: np.ndarray, start: int, stop: int) -> tuple:
-            found = taken(orders[places], start, room=room, axis=1)
+            found = _engine.taken(orders[places], start, room=room, axis=1)
             return *_in_orders(there, found), stop - start
 
     return _in_groups(learner, states, rows, (S, T), size, room, 0, plan)
 
 
-@Kept
-def _in_orders(examples: list, orders: jax.Array) -> list:
-    """X and y at places (S, R)."""
-    return jax.tree.map(lambda leaf: leaf[orders], examples)
+_in_orders = Kept(take)
 
 
 @Kept
@@ -222,13 +201,14 @@ def _run_many(
         learner, X, y = given
 
         def one(key: jax.Array, order: Any) -> tuple[PyTree, Records]:
-            rounds = partial(scan_rows, rows=Rows(X, y, order), plan=plan)
-            return with_late_labels(learner, begin(given, key, X.shape[0]), plan.delay, rounds)
+            rounds = partial(_engine.scan_rows, rows=Rows(X, y, order), plan=plan)
+            return _engine.with_late_labels(
+                learner, begin(given, key, X.shape[0]), plan.delay, rounds
+            )
 
         orders = permutations(keys, X.shape[0]) if permute else None
         if len(keys) == 1:  # conditions stay conditions, and this is traced in half of the time
-            alone = one(*jax.tree.map(lambda leaf: leaf[0], (keys, orders)))
-            return jax.tree.map(lambda leaf: leaf[None], alone)
+            return jax.tree.map(lambda leaf: leaf[None], one(*take((keys, orders), 0)))
         return jax.vmap(one)(keys, orders)
 
     def held(given: tuple, keys: jax.Array) -> PyTree:
@@ -333,13 +313,13 @@ def run_fleet(
         streams = states, *examples.cast(), jnp.asarray(lengths, jnp.int32)
         return program(learner, streams, sharding=None)
     warn_of_examples("run_fleet", learner, examples)
-    before, capacity = troubles(states), capacity_wanted(learner, states, lengths)
+    before, capacity = troubles(states), _engine.capacity_wanted(learner, states, lengths)
     if sharding is None and room == _spread.CACHE:
         size = _size_of_groups(learner, state, M, filled, plan.block_size, room)
         length = filled if T <= 64 else room_of(T, size * D)
 
         def begin(places: np.ndarray) -> PyTree:
-            return with_room(learner, rows_at(states, places), capacity)
+            return _engine.with_room(learner, rows_at(states, places), capacity)
 
         def rows(places: np.ndarray, start: int, stop: int) -> tuple:
             pad = [(0, 0), (0, length - stop + start), (0, 0)]
@@ -350,8 +330,8 @@ def run_fleet(
         # states may be in different rounds, so renewals stay within the rounds
         after, recorded = _in_groups(learner, begin, rows, (M, T), size, length, None, plan)
     else:
-        some = (placed(one, dtype, filled, axis=1) for one in (X, y))
-        parts = with_room(learner, states, capacity), *some, lengths
+        some = (_engine.placed(one, dtype, filled, axis=1) for one in (X, y))
+        parts = _engine.with_room(learner, states, capacity), *some, lengths
         after, recorded = _spread.distributed(program, sharding, learner, parts)
         recorded = recorded if filled == T else jax.tree.map(lambda leaf: leaf[:, :T], recorded)
     refuse_and_warn("run_fleet", after, examples, before)
@@ -367,10 +347,10 @@ def _run_fleet(
     def group(learner: Learner, streams: tuple) -> tuple[PyTree, Records]:
         states, X, y, lengths = streams
         rounds = partial(side_by_side, X=X, y=y, lengths=lengths, plan=plan)
-        return with_late_labels(learner, states, plan.delay, rounds)
+        return _engine.with_late_labels(learner, states, plan.delay, rounds)
 
     def held(learner: Learner, streams: tuple) -> PyTree:
-        state, X = jax.tree.map(lambda leaf: leaf[0], streams[:2])
+        state, X = take(streams[:2], 0)
         return X, _held(learner, state, block_size=plan.block_size)
 
     return _spread.in_one_program(group, held, learner, streams, room, sharding)
@@ -396,31 +376,27 @@ def _in_groups(
     returns X, y, lengths of these runs; ``room`` and ``begun`` are as for :func:`in_segments`.
     """
 
+    (number, T), alone = shape, size == 1 and begun is not None
+
     def group(go_on: Callable, places: np.ndarray) -> tuple[PyTree, Records]:
         def segment(learner: Any, states: PyTree, start: int, stop: int) -> tuple[PyTree, Records]:
             go_on()
-            return run_group(learner, states, *rows(places, start, stop), plan=plan)
+            X, y, length = rows(places, start, stop)
+            if not alone:
+                return run_group(learner, states, X, y, length, plan=plan)
+            # the only run of a group, by the programs of jaxmkl.run
+            X, y = take((X, y), 0)
+            return run_rows(learner, states, Rows(X, y, length=length), plan=plan)
 
-        return in_segments(segment, learner, states(places), T, room, begun, plan.delay, axis=1)
+        some = rows_at(states(places), 0) if alone else states(places)
+        given = learner, some, T, room, begun, plan.delay
+        found = _engine.in_segments(segment, *given, axis=0 if alone else 1)
+        return rows_at(found, None) if alone else found
 
-    def alone(go_on: Callable, places: np.ndarray) -> tuple[PyTree, Records]:
-        """The only run of a group, by the programs of :func:`jaxmkl.run`."""
-
-        def segment(learner: Any, state: PyTree, start: int, stop: int) -> tuple[PyTree, Records]:
-            go_on()
-            *some, length = rows(places, start, stop)
-            X, y = jax.tree.map(lambda leaf: leaf[0], some)
-            return run_rows(learner, state, Rows(X, y, length=length), plan=plan)
-
-        state = rows_at(states(places), 0)
-        return rows_at(in_segments(segment, learner, state, T, room, begun, plan.delay), None)
-
-    number, T = shape
     firsts = range(0, number, size)
-    of_group = alone if size == 1 and begun is not None else group
     each = [np.minimum(np.arange(size) + first, number - 1) for first in firsts]
-    groups = _spread.on_all_cores(of_group, each, plan.platform)
-    return behind(groups, [min(size, number - first) for first in firsts])
+    groups = _spread.on_all_cores(group, each, plan.platform)
+    return _engine.behind(groups, [min(size, number - first) for first in firsts])
 
 
 def _size_of_groups(
@@ -445,7 +421,7 @@ def _held(learner: Any, state: PyTree, *, block_size: int) -> tuple[PyTree, PyTr
 
 def rows_at(tree: PyTree, places: Any) -> PyTree:
     """The rows of all arrays at some places, taken in host memory; with None, all as one row."""
-    return jax.tree.map(lambda leaf: made_on_host(lambda array: array[places], leaf), tree)
+    return jax.tree.map(lambda leaf: _engine.made_on_host(lambda array: array[places], leaf), tree)
 
 
 def side_by_side(
@@ -458,14 +434,14 @@ def side_by_side(
     """
     rounds, in_step = jax.vmap(lambda state: state.round)(states), jnp.ndim(lengths) == 0
     # one number for all: otherwise each iteration would select what to keep, for all states
-    blocks = jnp.max(num_blocks(rounds, lengths, plan.block_size))
+    blocks = jnp.max(_engine.num_blocks(rounds, lengths, plan.block_size))
 
     def one(state: PyTree, X: Inputs, y: Labels, length: Any) -> tuple[PyTree, Records]:
         rows = Rows(X, y, length=length)
         if in_step:  # likewise one start of blocks for all
             own = state.round
             state = jax.tree.map(lambda leaf: rounds[0] if leaf is own else leaf, state)
-        state, recorded = scan_rows(learner, state, rows, blocks, plan=plan)
+        state, recorded = _engine.scan_rows(learner, state, rows, blocks, plan=plan)
         if in_step:
             return state, recorded
         present = jnp.arange(X.shape[0], dtype=jnp.int32) < length

@@ -11,16 +11,8 @@ from jaxmkl._checks import refuse_tracers
 from jaxmkl._devices import device_of
 from jaxmkl._learner import Learner
 from jaxmkl._types import Inputs, Labels, PyTree, Records, State
-from jaxmkl.streaming._engine import (
-    Record,
-    Rows,
-    plan_of,
-    room_for,
-    run_rows,
-    run_segments,
-    with_late_labels,
-    without_info,
-)
+from jaxmkl.streaming import _engine
+from jaxmkl.streaming._engine import Record, Rows, without_info
 from jaxmkl.streaming._warnings import ROWS_TO_JUDGE, START, Errors, warn_of_examples, warned
 from jaxmkl.streaming.examples import Examples, Held, Reading, check_arguments
 from jaxmkl.streaming.sparse import SparseRows
@@ -117,16 +109,18 @@ def run(
     """
     check_arguments("run", learner, state)
     examples = Examples.of(learner, state, X, y)
-    plan = plan_of("run", learner, block_size, record, delay, examples.length)
+    plan = _engine.plan_of("run", learner, block_size, record, delay, examples.length)
     if examples.traced:
         rows, plan = Rows(*examples.cast()), plan.on(device_of(state))
 
         def rounds(learner: Any, state: State) -> tuple[State, Records]:
-            return run_rows(learner, state, rows, plan=plan)
+            return _engine.run_rows(learner, state, rows, plan=plan)
 
-        return with_late_labels(learner, state, plan.delay, rounds)
+        return _engine.with_late_labels(learner, state, plan.delay, rounds)
     warn_of_examples("run", learner, examples)
-    state, recorded = run_segments("run", learner, state, examples, room_for(examples), plan)
+    state, recorded = _engine.run_segments(
+        "run", learner, state, examples, _engine.room_for(examples), plan
+    )
     if not plan.delay:
         warned("run", learner, examples, recorded)
     return state, recorded
@@ -212,7 +206,7 @@ class Stream:
         gaps: bool = False,
     ) -> None:
         self.learner = learner
-        self._plan = plan_of("stream", learner, block_size, record)
+        self._plan = _engine.plan_of("stream", learner, block_size, record)
         self._reading = Reading(in_chunks=True, gaps=gaps)
         self._chunks = self._room = self._fullest = 0
         self._first: list[Examples] | None = []  # until there are enough of them to be judged
@@ -244,14 +238,14 @@ class Stream:
 
     def _run(self, state: State, examples: Examples) -> tuple[State, Records]:
         self._judge_first(examples)
-        self._room = max(self._room, room_for(examples))
+        self._room = max(self._room, _engine.room_for(examples))
         X = examples.X.array
         if isinstance(X, SparseRows):
             self._fullest = max(self._fullest, 1, X.values.shape[1])
             padded = X.padded(len(X), 2 ** (self._fullest - 1).bit_length())
             examples = examples._replace(X=examples.X._replace(array=padded, seen=padded.values))
         given = self.learner, state, examples, self._room, self._plan
-        after, recorded = run_segments("stream", *given)
+        after, recorded = _engine.run_segments("stream", *given)
         if self._errors is not None:
             self._errors = warned("stream", self.learner, examples, recorded, self._errors)
         return after, recorded
