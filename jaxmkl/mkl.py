@@ -49,7 +49,7 @@ from jaxmkl._renewals import Renewals, renewals_of
 from jaxmkl._types import PyTree
 from jaxmkl.aggregate import Aggregate, Combination, Hedge
 from jaxmkl.aggregate.base import Penalized, combined_by, sign_kept
-from jaxmkl.losses import Loss, Squared, loss_field
+from jaxmkl.losses import Squared, loss_field
 from jaxmkl.models import Bank
 from jaxmkl.models.renewals import apart, as_seen_by, renewed_if
 from jaxmkl.query import All as AskAll
@@ -178,7 +178,9 @@ class MKL(Algorithm[MKLState, MKLCode, MKLAux]):
     )
     select: Select = pytree.part(Select, "a selection, as jaxmkl.select.All()", default=All())
     query: Query = pytree.part(Query, "a query, as jaxmkl.query.Margin(0.1)", default=AskAll())
-    loss: Any = loss_field(default=None, derived=lambda learner: learner._usual_loss())
+    loss: Any = loss_field(
+        default=None, derived=lambda own: own.rules[0].loss if own.rules else Squared()
+    )
     task: Any = pytree.choice(
         "regression", "classification", default=None, derived=lambda learner: learner.loss.task
     )
@@ -206,7 +208,8 @@ class MKL(Algorithm[MKLState, MKLCode, MKLAux]):
         if self.aggregate.penalty is not None:
             wanted = "one without a penalty, as some of the models do not know their norms: those "
             wanted += "on features by rules of first order do"
-            good = all(map(_has_norms, self.models))
+            parts = [part for bank in self.models for part in (bank, *bank.all_rules)]
+            good = all(abilities.can(abilities.squared_norms, part) for part in parts)
             pytree.require(good, self, "aggregate", self.aggregate, wanted)
         good = self.memory is None or bool(self._learning)
         wanted = "None, as no bank of models learns its kernels"
@@ -219,17 +222,12 @@ class MKL(Algorithm[MKLState, MKLCode, MKLAux]):
         """The update rules of all banks."""
         return tuple(rule for bank in self.models for rule in bank.all_rules)
 
-    def _usual_loss(self) -> Loss:
-        """The loss of the first update rule, if there is any."""
-        return self.rules[0].loss if self.rules else Squared()
-
     @property
     def _learning(self) -> list[Any]:
         """The banks that learn their kernels."""
         return [bank for bank in self.models if bank.first is not None]
 
     def _usual_memory(self) -> Reservoir | None:
-        """A reservoir of as many places as a bank looks at, if any bank does."""
         sizes = [bank.sample for bank in self._learning]
         return Reservoir(max(sizes)) if sizes else None
 
@@ -369,13 +367,6 @@ class MKL(Algorithm[MKLState, MKLCode, MKLAux]):
 
         return self._each(one, state.noise.variance, combination)
 
-    def _penalties(self, state: MKLState) -> tuple[jax.Array, ...]:
-        """The penalties (E,) or (K, E) on the models' norms; none where none are wanted."""
-        if self.aggregate.penalty is None:
-            return ()
-        norms = jnp.concatenate([abilities.squared_norms(*own) for own in self._banks(state)], -1)
-        return (0.5 * jnp.asarray(self.aggregate.penalty, norms.dtype) * norms,)
-
     def update_own(
         self, state: MKLState, code: MKLCode, aux: MKLAux, feedback: Feedback
     ) -> MKLState:
@@ -390,11 +381,17 @@ class MKL(Algorithm[MKLState, MKLCode, MKLAux]):
         feedback = feedback._replace(updates=learns, probability=probability, chance=code.chance)
         judged = feedback.taken() if self.select.judge_sampled else learns
 
-        def judge(own: PyTree, aux: PyTree, y: jax.Array, *penalties: jax.Array) -> PyTree:
-            loss = Penalized(self.loss, *penalties) if penalties else self.loss
+        penalties = None
+        if self.aggregate.penalty is not None:
+            each = [abilities.squared_norms(*own) for own in self._banks(state)]
+            norms = jnp.concatenate(each, axis=-1)
+            penalties = 0.5 * jnp.asarray(self.aggregate.penalty, norms.dtype) * norms
+
+        def judge(own: PyTree, aux: PyTree, y: jax.Array, penalties: jax.Array | None) -> PyTree:
+            loss = self.loss if penalties is None else Penalized(self.loss, penalties)
             return self.aggregate.update(own, aux, y, loss, judged, state.round)
 
-        aggregate = self._each(judge, state.aggregate, aux.aggregate, y, *self._penalties(state))
+        aggregate = self._each(judge, state.aggregate, aux.aggregate, y, penalties)
         models, start = [], 0
         for bank, *own in self._banks(state, code.models, aux.models):
             models.append(bank.update(*own, feedback.cut(start, start + bank.num_models)))
@@ -452,11 +449,6 @@ def _(learner: MKL, rounds: jax.Array) -> jax.Array | None:
         return None
     filled = ((jnp.inf if reach is None else reach, size) for reach, size in each)
     return jnp.concatenate([jnp.broadcast_to(reach, (size,)) for reach, size in filled])
-
-
-def _has_norms(bank: Bank) -> bool:
-    """True if the models of a bank know their norms."""
-    return all(abilities.can(abilities.squared_norms, part) for part in (bank, *bank.all_rules))
 
 
 @abilities.inside.register

@@ -105,10 +105,6 @@ def _said(output: Output) -> Output:
     return output._replace(loss=None, info=None)  # type: ignore[arg-type]
 
 
-def _rounds(tree: PyTree, which: np.ndarray) -> PyTree:
-    return jax.tree.map(lambda leaf: leaf[which], tree)
-
-
 @jax.jit
 def _all_ways(learner: Learner, state: PyTree, x: jax.Array, y: jax.Array) -> tuple:
     """The results of predict and step for one example, and the states after all possible calls."""
@@ -333,10 +329,10 @@ class _LearnerCheck(Check):
             others[hidden] = self.other(y[hidden])
             blind = go(learner, start, X, others)[1]
             upto = np.arange(len(y)) <= first
-            self.equal(_rounds(_said(blind), upto), _rounds(_said(outputs), upto), text)
+            self.equal(take(_said(blind), upto), take(_said(outputs), upto), text)
             # diagnostics may depend on the label of their own round
             same = upto & ~hidden
-            self.equal(_rounds(blind.info, same), _rounds(outputs.info, same), text)
+            self.equal(take(blind.info, same), take(outputs.info, same), text)
         if self.has_signs:
             text = "labels True and False must mean -1 and +1"
             self.equal(go(learner, start, X, y > 0)[1], outputs, text)
