@@ -313,11 +313,6 @@ def _(learner: Algorithm, state: State, query: Array) -> State:
     return state.replace(query=learner.query.await_label(state.query, query))
 
 
-@abilities.receiving.register
-def _(learner: Algorithm, state: State, asked: Array) -> State:
-    return state
-
-
 @abilities.diverged_unless.register
 def _(learner: Algorithm, before: State, after: State, sound: Array) -> State:
     all_of_them = before.nonfinite + (after.round - before.round)

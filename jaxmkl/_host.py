@@ -10,6 +10,7 @@ import math
 import threading
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -130,10 +131,10 @@ def _results(operation: JaxprEqn, values: Values) -> Values:
         return _scanned(operation, values)
     if programs and name != "while":
         return _outputs(programs[0], values)
-    rule = _RULES.get(name)
-    if rule is None or _is_special(operation):
+    if (name not in _PLAIN and name not in _RULES) or _is_special(operation):
         return _left_to_jax(operation, values)
-    found = rule(given, *map(np.asarray, values))
+    rule = _PLAIN.get(name) or partial(_RULES[name], given)
+    found = rule(*map(np.asarray, values))
     found = found if operation.primitive.multiple_results else (found,)
     avals: list[Any] = [variable.aval for variable in made]
     kinds = [np.uint64 if _is_key(aval) else aval.dtype for aval in avals]
@@ -318,12 +319,7 @@ _PLAIN: dict[str, Callable] = {
 }
 
 
-def _without_parameters(function: Callable) -> Callable:
-    return lambda given, *values: function(*values)
-
-
 _RULES: dict[str, Callable] = {
-    **{name: _without_parameters(function) for name, function in _PLAIN.items()},
     "integer_pow": lambda given, x: x ** given["y"],
     "convert_element_type": lambda given, x: x.astype(given["new_dtype"]),
     "bitcast_convert_type": lambda given, x: np.asarray(x, order="C").view(given["new_dtype"]),

@@ -48,9 +48,13 @@ def warn_of_examples(driver: str, learner: Learner, examples: Examples) -> None:
     These are inputs that are all the same, and columns of inputs, or numbers to predict, whose
     differences vanish or are rounded away. Examples on an accelerator are not judged.
     """
-    for about in _about_inputs, _about_targets:
-        if text := about(learner, examples):
-            warn_outside(f"{driver}: {text}")
+    y, K = examples.y.seen, learner.num_outputs
+    texts = [_about_inputs(learner, examples)]
+    if y is not None and learner.task == "regression":
+        first = None if K is None else 0
+        texts.append(_spans("targets", y.reshape(-1, K or 1), examples.dtype, first)[1])
+    for text in filter(None, texts):
+        warn_outside(f"{driver}: {text}")
 
 
 def _about_inputs(learner: Learner, examples: Examples) -> str:
@@ -75,17 +79,6 @@ def _about_inputs(learner: Learner, examples: Examples) -> str:
     text = f"all {number} rows have the same inputs, on which no prediction can depend: "
     text += "steps of a fixed size only add noise to the mean of the labels "
     return f"{text}(jaxmkl.guide.troubleshooting)"
-
-
-def _about_targets(learner: Learner, examples: Examples) -> str:
-    """A warning that the targets' squares vanish, or that they are rounded to few numbers.
-
-    It is "" if they are not, or labels are classes.
-    """
-    y, K = examples.y.seen, learner.num_outputs
-    if y is None or learner.task == "classification":
-        return ""
-    return _spans("targets", y.reshape(-1, K or 1), examples.dtype, None if K is None else 0)[1]
 
 
 def _named(what: str, columns: np.ndarray, first: int | None) -> str:
