@@ -65,6 +65,18 @@ def _in_turn(function: Callable, *trees: PyTree) -> Any:
     return jax.lax.map(lambda given: function(*given), trees)
 
 
+def scan_first(body: Callable, state: PyTree, ys: PyTree, number: Any) -> tuple[PyTree, PyTree]:
+    """As ``jax.lax.scan(body, state, arange(len(ys)))`` for the first ``number``, put into ys."""
+
+    def turn(i: Any, carry: tuple) -> tuple[PyTree, PyTree]:
+        state, ys = carry
+        state, y = body(state, i)
+        put = partial(jax.lax.dynamic_update_index_in_dim, index=i, axis=0)
+        return state, jax.tree.map(put, ys, y)
+
+    return jax.lax.fori_loop(0, number, turn, (state, ys))
+
+
 def dots(a: jax.Array, b: jax.Array) -> jax.Array:
     """The sum Σ a b along the last axis of b, as a product with ones.
 

@@ -129,6 +129,12 @@ def by_words(make: Callable[..., jax.Array], *arrays: Any) -> jax.Array:
     return jax.random.wrap_key_data(words, impl=jax.random.key_impl(first))
 
 
+def made_on_host(make: Callable[..., np.ndarray], *arrays: Any) -> jax.Array:
+    """An array, or keys, that NumPy makes of others, so that no length needs a compilation."""
+    home = arrays[0].sharding if getattr(arrays[0], "committed", False) else None
+    return by_words(lambda *all: jax.device_put(make(*map(np.asarray, all)), home), *arrays)
+
+
 def by_one_process(action: str, act: Callable[[], None]) -> None:
     """Let the first process act while the others wait; they raise ``OSError`` if it fails."""
     failure: Exception | None = None

@@ -9,8 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxmkl._blocks import scan_first
 from jaxmkl._checks import real_array
-from jaxmkl._devices import is_spread, on_accelerator
+from jaxmkl._devices import is_spread, made_on_host, on_accelerator
 from jaxmkl._programs import Kept
 from jaxmkl._renewals import renewals_of
 from jaxmkl._types import PyTree
@@ -111,13 +112,11 @@ def in_tiles(predict_many: M) -> M:
     def tiles(learner: Any, state: PyTree, X: jax.Array, number: jax.Array) -> PyTree:
         """The predictions of the first ``number`` tiles of X (N, R, D), zeros behind them."""
 
-        def turn(i: jax.Array, found: PyTree) -> PyTree:
-            put = functools.partial(jax.lax.dynamic_update_index_in_dim, index=i, axis=0)
-            return jax.tree.map(put, found, predict_many(learner, state, X[i]))
-
         like = jax.eval_shape(predict_many, learner, state, X[0])
         none = jax.tree.map(lambda leaf: jnp.zeros((len(X), *leaf.shape), leaf.dtype), like)
-        return jax.lax.fori_loop(0, number, turn, none)
+        return scan_first(lambda _, i: ((), predict_many(learner, state, X[i])), (), none, number)[
+            1
+        ]
 
     tiles.__name__ = predict_many.__name__
     of_tiles, of_all = Kept(tiles), Kept(predict_many, inside=predict_many)
@@ -144,7 +143,8 @@ def in_tiles(predict_many: M) -> M:
 
 def _first(leaf: jax.Array, number: int) -> jax.Array:
     """The first rows (number, ...) of tiles (N, R, ...); on a host without a compilation."""
-    if on_accelerator(leaf):
-        return jax.lax.collapse(leaf, 0, 2)[:number]
-    rows = np.asarray(leaf).reshape(-1, *leaf.shape[2:])[:number]
-    return jax.device_put(rows, leaf.sharding if leaf.committed else None)
+
+    def rows(leaf: Any) -> Any:
+        return leaf.reshape(-1, *leaf.shape[2:])[:number]
+
+    return rows(leaf) if on_accelerator(leaf) else made_on_host(rows, leaf)

@@ -11,9 +11,9 @@ from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl import abilities
-from jaxmkl._blocks import of_each
+from jaxmkl._blocks import of_each, scan_first
 from jaxmkl._checks import refuse_unless
-from jaxmkl._devices import by_words, device_of, left_to_xla, on_accelerator, whole
+from jaxmkl._devices import device_of, left_to_xla, made_on_host, on_accelerator, whole
 from jaxmkl._learner import Learner, Output, reported
 from jaxmkl._programs import LARGE, Kept, num_operations
 from jaxmkl._renewals import renewals_of
@@ -158,7 +158,8 @@ def scan_rows(
     else:
         blocks = num_blocks(state.round, rows.length, B) if blocks is None else blocks
         like = jax.eval_shape(apart, like)
-        after, recorded = _scan_first(block, state, like, (most, B), blocks)
+        none = jax.tree.map(lambda y: jnp.zeros((most, B, *y.shape), y.dtype), like)
+        after, recorded = scan_first(block, state, none, blocks)
     of_rounds = partial(jax.lax.dynamic_slice_in_dim, start_index=offset, slice_size=T)
     after = reported(learner, state, after)
     recorded = jax.tree.map(lambda leaf: of_rounds(jax.lax.collapse(leaf, 0, 2)), recorded)
@@ -184,24 +185,6 @@ run_rows = Kept(scan_rows, quickly=LARGE)
 def num_blocks(round: jax.Array, length: Any, block_size: int) -> jax.Array:
     """The number of blocks that contain ``length`` examples from a round on."""
     return (length + round % block_size + block_size - 1) // block_size
-
-
-def _scan_first(
-    body: Callable, state: PyTree, like: PyTree, shape: tuple[int, int], number: Any
-) -> tuple[PyTree, Records]:
-    """As ``jax.lax.scan(body, state, arange(length))`` for the first ``number``; zeros after them.
-
-    ``shape`` is (length, B): the body returns records of B rounds, each ``like`` the given one.
-    """
-
-    def turn(i: Any, carry: tuple) -> tuple[PyTree, Records]:
-        state, ys = carry
-        state, y = body(state, i)
-        put = partial(jax.lax.dynamic_update_index_in_dim, index=i, axis=0)
-        return state, jax.tree.map(put, ys, y)
-
-    ys = jax.tree.map(lambda y: jax.lax.full((*shape, *y.shape), 0, y.dtype), like)
-    return jax.lax.fori_loop(0, number, turn, (state, ys))
 
 
 def with_late_labels(
@@ -331,12 +314,6 @@ def behind(trees: Sequence[PyTree], lengths: Sequence[int], axis: int = 0) -> Py
         return made_on_host(of_arrays, *leaves)
 
     return jax.tree.map(joined, *trees)
-
-
-def made_on_host(make: Callable[..., np.ndarray], *leaves: jax.Array) -> jax.Array:
-    """An array, or keys, that NumPy makes of others, so that no length needs a compilation."""
-    home = leaves[0].sharding if getattr(leaves[0], "committed", False) else None
-    return by_words(lambda *all: jax.device_put(make(*map(np.asarray, all)), home), *leaves)
 
 
 def capacity_wanted(learner: Any, states: PyTree, more: Any) -> int | None:

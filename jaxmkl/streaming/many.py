@@ -13,7 +13,7 @@ from jaxmkl import _pytree as pytree
 from jaxmkl import abilities
 from jaxmkl._blocks import take
 from jaxmkl._checks import refuse_unless
-from jaxmkl._devices import on_accelerator
+from jaxmkl._devices import made_on_host, on_accelerator
 from jaxmkl._learner import Learner, require_learner
 from jaxmkl._programs import LARGE, Kept
 from jaxmkl._renewals import renewals_of
@@ -415,7 +415,7 @@ def _held(learner: Any, state: PyTree, *, block_size: int) -> tuple[PyTree, PyTr
 
 def rows_at(tree: PyTree, places: Any) -> PyTree:
     """The rows of all arrays at some places, taken in host memory; with None, all as one row."""
-    return jax.tree.map(lambda leaf: _engine.made_on_host(lambda array: array[places], leaf), tree)
+    return jax.tree.map(lambda leaf: made_on_host(lambda array: array[places], leaf), tree)
 
 
 def side_by_side(
