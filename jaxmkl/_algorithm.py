@@ -226,7 +226,10 @@ class Algorithm(HasLoss, Learner[OwnState, FrameCode, tuple], Generic[OwnState, 
         finite, reach = OVERFLOWN * float(jnp.finfo(values.dtype).max), None
         most: Array | float
         if self.task == "classification":
-            most = RUNAWAY if self._unit else jnp.inf
+            # with others than k(x, x) = 1, a perceptron is sound at values of any size
+            kernels = kernels_in(self)
+            unit = bool(kernels) and all(all(kernel.unit) for kernel in kernels)
+            most = RUNAWAY if unit else jnp.inf
             reach = abilities.reach(self, since.astype(values.dtype))
         else:  # labels that were all 0 have no size
             largest = jnp.maximum(since, jnp.abs(y))
@@ -240,15 +243,6 @@ class Algorithm(HasLoss, Learner[OwnState, FrameCode, tuple], Generic[OwnState, 
     def _since(self, state: State) -> Array:
         """The argument ``since`` of :meth:`_diverges`, for a round that begins with this state."""
         return state.magnitudes.largest if state.magnitudes else state.round
-
-    @property
-    def _unit(self) -> bool:
-        """True if all of its kernels have k(x, x) = 1.
-
-        With others, as polynomials, a perceptron is sound at values of any size.
-        """
-        kernels = kernels_in(self)
-        return bool(kernels) and all(all(kernel.unit) for kernel in kernels)
 
     def predict_code(self, state: OwnState, code: FrameCode) -> tuple[Prediction, tuple]:
         predicted = self.predict_own(state, code.own)

@@ -125,7 +125,10 @@ class HypothesisSketch(MovingKernel[HypothesisSketchState, tuple, tuple]):
         drawn = draw_places(values, places < state.number, noise)
         alpha, share = self._projection(state, x, drawn)
         replaces = full & (share > jnp.asarray(self.threshold, w.dtype))
-        victim = self._victim(state)
+        size = jnp.abs(w)
+        if self.ties == "oldest":
+            size = jnp.where(size <= jnp.min(size), state.since, jnp.iinfo(jnp.int32).max)
+        victim = jnp.argmin(size).astype(jnp.int32)
         if self.gradients == "sketches":
             # f^b: x has the weight of the one that it replaces
             own = self.space.values(state.coordinates, x, x[None, :])
@@ -186,13 +189,6 @@ class HypothesisSketch(MovingKernel[HypothesisSketchState, tuple, tuple]):
         itself = self.space.values(state.coordinates, x, x[None, :]).plain()[0]
         explained = sum_of([a * k for a, k in zip(alpha, of_drawn, strict=True)])
         return jnp.stack(alpha), 1.0 - explained / jnp.where(itself > 0, itself, 1.0)
-
-    def _victim(self, state: HypothesisSketchState) -> jax.Array:
-        """The place with the smallest |w|."""
-        size = jnp.abs(state.weights)
-        if self.ties == "oldest":
-            size = jnp.where(size <= jnp.min(size), state.since, jnp.iinfo(jnp.int32).max)
-        return jnp.argmin(size).astype(jnp.int32)
 
 
 def _coefficients(among: jax.Array, values: jax.Array) -> jax.Array:

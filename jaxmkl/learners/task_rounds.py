@@ -55,8 +55,13 @@ def run_round(
     keys = jnp.broadcast_to(jax.random.fold_in(state.key, state.round), present.shape)
     dictionary, phi, added = _offered(learner, state, X, usable, keys)
     gaussians = learner.with_restarts(state.gaussians, state.stale, jnp.any(added))
-    of_all, of_each = _of_tasks(learner, phi, gaussians)
-    # by columns: S'φ, μ·φ, ν·φ
+    own = gaussians[int(learner.has_overall) :]
+    # products with the Gaussian of all, and with their own, by columns: S'φ, μ·φ, ν·φ
+    of_all = of_each = jnp.zeros((len(phi), gaussians.shape[2]), phi.dtype)
+    if learner.has_overall:
+        of_all = _times(phi, gaussians[0])
+    if learner.has_local:
+        of_each = einsum("ki,kij->kj", phi, own)
     D, both = phi.shape[1], of_all + of_each
     spreads = [jnp.sum(each[:, :D] ** 2, axis=1) for each in (of_all, of_each)]
     values, variances = [both[:, D]], [spreads[0] + spreads[1]]
@@ -83,7 +88,6 @@ def run_round(
         met.append(_of_all(learner, gaussians[0], phi, *by, *learned)[None])
     if learner.has_local:
         # as in a round on one example, for each task with its own
-        own = gaussians[int(learner.has_overall) :]
         towards = einsum("kij,kj->ki", own[:, :, :D], of_each[:, :D])
         given = values[:1], variances[:1], learned
         f, v, labels = ([number[:, None] for number in each] for each in given)
@@ -100,15 +104,6 @@ def run_round(
         stale=jnp.zeros_like(state.stale),
     )
     return reported(learner, state, after), output
-
-
-def _of_tasks(learner: Any, phi: jax.Array, gaussians: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Products (K, D + C) of examples with the Gaussian of all, and with their own; 0 if none."""
-    none = jnp.zeros((len(phi), gaussians.shape[2]), phi.dtype)
-    of_all = _times(phi, gaussians[0]) if learner.has_overall else none
-    if not learner.has_local:
-        return of_all, none
-    return of_all, einsum("ki,kij->kj", phi, gaussians[int(learner.has_overall) :])
 
 
 def _offered(

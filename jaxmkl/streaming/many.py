@@ -438,17 +438,16 @@ def side_by_side(
         state, recorded = _engine.scan_rows(learner, state, rows, blocks, plan=plan)
         if in_step:
             return state, recorded
-        present = jnp.arange(X.shape[0], dtype=jnp.int32) < length
-        return state, jax.tree.map(partial(_blanked, present), recorded)
+
+        def blanked(leaf: jax.Array) -> jax.Array:
+            blank = jnp.nan if jnp.issubdtype(leaf.dtype, jnp.floating) else 0
+            present = jnp.arange(len(leaf), dtype=jnp.int32) < length
+            present = present.reshape(-1, *(1,) * (leaf.ndim - 1))
+            return jnp.where(present, leaf, jnp.asarray(blank, leaf.dtype))
+
+        return state, jax.tree.map(blanked, recorded)
 
     return jax.vmap(one, in_axes=(0, 0, 0, None if in_step else 0))(states, X, y, lengths)
-
-
-def _blanked(present: jax.Array, leaf: jax.Array) -> jax.Array:
-    """Records of a stream, NaN or zeros for absent rounds."""
-    present = present.reshape(-1, *(1,) * (leaf.ndim - 1))
-    blank = jnp.nan if jnp.issubdtype(leaf.dtype, jnp.floating) else 0
-    return jnp.where(present, leaf, jnp.asarray(blank, leaf.dtype))
 
 
 # side by side a round has more operations; compiled quickly, those of small learners run slower
