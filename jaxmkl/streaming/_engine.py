@@ -13,7 +13,7 @@ from jaxmkl import _pytree as pytree
 from jaxmkl import abilities
 from jaxmkl._blocks import of_each, scan_first
 from jaxmkl._checks import refuse_unless
-from jaxmkl._devices import device_of, left_to_xla, made_on_host, on_accelerator, whole
+from jaxmkl._devices import device_of, is_spread, left_to_xla, made_on_host, on_accelerator, whole
 from jaxmkl._learner import Learner, Output, reported
 from jaxmkl._programs import LARGE, Kept, num_operations
 from jaxmkl._renewals import renewals_of
@@ -89,14 +89,6 @@ class Rows(NamedTuple):
     order: Any = None
     length: Any = None
 
-    def at(self, positions: jax.Array, dtype: DTypeLike) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """X and y at positions (B,), arbitrary outside the stream, and a mask of those inside."""
-        T = self.X.shape[0]
-        present = (positions >= 0) & (positions < (T if self.length is None else self.length))
-        rows = jnp.clip(positions, 0, T - 1)
-        rows = rows if self.order is None else self.order[rows]
-        return self.X[rows].astype(dtype), self.y[rows].astype(dtype), present
-
 
 def scan_rows(
     learner: Any, state: PyTree, rows: Rows, blocks: Any = None, *, plan: Plan
@@ -117,9 +109,12 @@ def scan_rows(
         return state, plan.record(output)
 
     def block_of(state: PyTree, number: Any) -> tuple:
-        """Codes, labels and presence of the rows of a block."""
+        """Codes and labels of the rows of a block, arbitrary outside the stream; those inside."""
         positions = number * B + jnp.arange(B, dtype=jnp.int32) - offset
-        X, y, present = rows.at(positions, dtype)
+        present = (positions >= 0) & (positions < (T if rows.length is None else rows.length))
+        places = jnp.clip(positions, 0, T - 1)
+        places = places if rows.order is None else rows.order[places]
+        X, y = (array[places].astype(dtype) for array in (rows.X, rows.y))
         return learner.encode(state, X), y, present
 
     def one_of(number: Any) -> PyTree:
@@ -257,7 +252,7 @@ def run_segments(
         given = left_to_xla((state, Rows(some[0], some[1], length=stop - start)))
         return run_rows(learner, *given, plan=plan)
 
-    begun = None if X.spread else int(state.round)
+    begun = None if is_spread(X.array) else int(state.round)
     state, recorded = in_segments(run_part, learner, state, length, room, begun, plan.delay)
     refuse_and_warn(driver, state, examples, before)
     return state, recorded
@@ -355,7 +350,7 @@ def capacity_for(supports: int) -> int:
 def room_for(examples: Examples) -> int:
     """The length to which segments are padded (:func:`room_of`); all rows on several devices."""
     X, length = examples.X, examples.length
-    return length if X.spread else room_of(length, stored(X.array).shape[-1])
+    return length if is_spread(X.array) else room_of(length, stored(X.array).shape[-1])
 
 
 def room_of(length: int, columns: int) -> int:

@@ -117,8 +117,6 @@ class Held(NamedTuple):
     """Its numbers on the host, of sparse rows those stored; None if they cannot be seen."""
     stays: bool = False
     """True if it stays where it is: on an accelerator, or on several devices."""
-    spread: bool = False
-    """True if it is on several devices."""
 
     @classmethod
     def of(
@@ -141,8 +139,8 @@ class Held(NamedTuple):
         there = on_accelerator(stored(array)) and not brought
         if brought or (in_chunks and not there):
             array = jax.tree.map(np.asarray, array)
-        spread, seen = is_spread(array), None if there else np.asarray(stored(array))
-        return cls(name, array, seen, there or spread, spread)
+        seen = None if there else np.asarray(stored(array))
+        return cls(name, array, seen, there or is_spread(array))
 
     @classmethod
     def here(cls, name: str, array: np.ndarray) -> "Held":
