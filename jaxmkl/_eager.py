@@ -114,9 +114,11 @@ def in_tiles(predict_many: M) -> M:
 
         like = jax.eval_shape(predict_many, learner, state, X[0])
         none = jax.tree.map(lambda leaf: jnp.zeros((len(X), *leaf.shape), leaf.dtype), like)
-        return scan_first(lambda _, i: ((), predict_many(learner, state, X[i])), (), none, number)[
-            1
-        ]
+
+        def one(_: tuple, i: jax.Array) -> tuple[tuple, PyTree]:
+            return (), predict_many(learner, state, X[i])
+
+        return scan_first(one, (), none, number)[1]
 
     tiles.__name__ = predict_many.__name__
     of_tiles, of_all = Kept(tiles), Kept(predict_many, inside=predict_many)

@@ -1,4 +1,10 @@
-"""Drivers of runs side by side: over one stream for many keys, and fleets of many streams."""
+"""Drivers of runs side by side: over one stream for many keys, and fleets of many streams.
+
+On a CPU, runs advance in groups and segments of few shapes: a segment of a group is one program,
+whatever the length of the streams and their number. So do runs of one stream on an accelerator if
+the learner has renewals, which are programs of their own between segments. Other runs on
+accelerators are one program, and so are those on several devices and inside a trace.
+"""
 
 from collections.abc import Callable
 from functools import partial
