@@ -171,7 +171,8 @@ class Learning:
                 raise self._failure
             result = apply(self.session, event, answers)
             pipeline = self.session.pipeline
-            jax.block_until_ready(pipeline.state)  # a renewal may still run
+            if labels:
+                jax.block_until_ready(pipeline.state)  # a renewal may still run
             self.finished = pipeline
             if 0 < labels < math.inf:
                 self._each += RECENT * ((time.monotonic() - began) / labels - self._each)
