@@ -1,12 +1,12 @@
 """The main job: the whole family on real data of scikit-learn and on a drifting stream."""
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 
 import numpy as np
 import sklearn.datasets
+from joblib import cpu_count
 
 import jaxmkl
 from jaxmkl.evaluate import PAUSES, Row, check_settings, parameters_of, pausing
@@ -89,7 +89,7 @@ def run(options: Options, report: Report) -> None:
         work += [(stream, candidate(n, n, stream.task, *settings, **pausing(n))) for n in names]
     found: dict[tuple[str, str], Runs] = {}
     with (
-        ThreadPoolExecutor(max_workers=os.cpu_count()) as pool,
+        ThreadPoolExecutor(max_workers=cpu_count()) as pool,
         report.progress("tour", len(work)) as step,
     ):
         one = partial(prepare, weights=True, brief=True)

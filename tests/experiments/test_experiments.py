@@ -17,9 +17,11 @@ from experiment_rows import pictures, rows_of, value
 import jaxmkl
 from experiments import evaluate, generate, inside, names, tour
 from experiments.__main__ import main
+from experiments.options import Options
 from experiments.papers import PAPERS, multitask
 from experiments.papers.paper import as_published
 from experiments.papers.printed import printed
+from experiments.report import Report
 from experiments.results.plan import IN_PARTS
 from jaxmkl.recipes import published
 from jaxmkl.recipes.settings import SETTINGS
@@ -102,6 +104,20 @@ def test_everything_the_main_job_offers_is_there():
     }
     for name in ("breast_cancer", "digits"):
         assert set(np.unique(tour.STREAMS[name]().y)) == {-1, 1}
+
+
+def test_the_main_job_compiles_on_the_cores_that_it_may_use(monkeypatch):
+    class Asked(Exception):
+        """The number of threads, which is all that is wanted."""
+
+    def pool(max_workers):
+        raise Asked(max_workers)
+
+    monkeypatch.setattr(tour, "ThreadPoolExecutor", pool)
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0}, raising=False)
+    with pytest.raises(Asked, match=r"^1$"):
+        tour.run(Options(datasets=("diabetes",), algorithms=("raker",)), Report("tour"))
 
 
 @pytest.mark.parametrize(
