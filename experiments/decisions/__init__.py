@@ -12,8 +12,6 @@ from .arms import BANDITS, bandits
 from .labels import STREAMS, active
 from .search import FUNCTIONS, optimisation
 
-GENERATED = ("friedman1",)
-
 DECISIONS = Paper(
     name="decisions",
     title="decisions by what a learner does not know: bandits, optimisation, labels",
@@ -22,7 +20,7 @@ DECISIONS = Paper(
     parts=(bandits, optimisation, active),
     default_parts=("bandits", "optimisation", "active"),
     task="regression",
-    generated=(*BANDITS, *FUNCTIONS, *GENERATED),
+    generated=(*BANDITS, *FUNCTIONS, "friedman1"),
     parts_without_files=("bandits", "optimisation"),
     optional_files=True,
 )

@@ -96,9 +96,7 @@ def digits(key: jax.Array) -> Rounds:
 
 
 BANDITS: Mapping[str, Callable[[jax.Array], Rounds]] = {
-    "waves": waves,
-    "wheel": wheel,
-    "digits": digits,
+    make.__name__: make for make in (waves, wheel, digits)
 }
 
 
@@ -112,30 +110,22 @@ def thompson(
     return jnp.argmax(said.value + jnp.sqrt(jnp.asarray(said.epistemic)) * draws)
 
 
-def at_random(epsilon: jax.Array, said: jaxmkl.Prediction, key: jax.Array) -> jax.Array:
-    """Return any arm with probability epsilon, else the one with the largest value."""
+def greedy(
+    said: jaxmkl.Prediction, key: jax.Array, time: jax.Array, epsilon: float | None = None
+) -> jax.Array:
+    """Return any arm with probability epsilon, or less and less often, else the best one."""
     chance, which = jax.random.split(key)
-    explore = jax.random.uniform(chance) < epsilon
+    explore = jax.random.uniform(chance) < (epsilon or 1.0 / jnp.sqrt(time + 1.0))
     some = jax.random.randint(which, (), 0, said.value.shape[0])
     return jnp.where(explore, some, jnp.argmax(said.value))
-
-
-def steady(said: jaxmkl.Prediction, key: jax.Array, time: jax.Array) -> jax.Array:
-    """Return an arm at random in a tenth of the rounds."""
-    return at_random(jnp.float32(0.1), said, key)
-
-
-def decaying(said: jaxmkl.Prediction, key: jax.Array, time: jax.Array) -> jax.Array:
-    """Return an arm at random less and less often."""
-    return at_random(1.0 / jnp.sqrt(time + 1.0), said, key)
 
 
 CHOICES: Mapping[str, Callable] = {
     "Thompson sampling": thompson,
     "Thompson sampling (half shared)": functools.partial(thompson, shared=0.5),
     "Thompson sampling (one draw)": functools.partial(thompson, shared=1.0),
-    "epsilon-greedy (0.1)": steady,
-    "epsilon-greedy (1 / sqrt(t))": decaying,
+    "epsilon-greedy (0.1)": functools.partial(greedy, epsilon=0.1),
+    "epsilon-greedy (1 / sqrt(t))": greedy,
 }
 LINUCB = "LinUCB"
 
@@ -225,16 +215,16 @@ def bandits(job: Job) -> None:
                 step(f"{name} {strategy}")
                 if strategy == LINUCB:
                     regret, seconds = timed(program(linucb, rounds), rounds)
-                    made = Candidate(strategy, learner, {"alpha": 1.0, "regularization": 1.0})
+                    parameters = {"alpha": 1.0, "regularization": 1.0}
                 else:
                     given, choose = (learner, keys, rounds), CHOICES[strategy]
                     regret, seconds = timed(program(run_bandit, *given, choose=choose), *given)
-                    made = Candidate(strategy, learner, {"regularization": PENALTY})
+                    parameters = {"regularization": PENALTY}
                 regret = np.asarray(regret, np.float64)
                 late = regret[:, -(regret.shape[1] // 4) :].mean(axis=1)
                 figures = {"regret": regret.sum(axis=1), "late_regret": late}
-                of_strategy = Measured(figures, seconds / job.seeds)
-                found += of_strategy.rows("decisions", name, made)
+                made = Candidate(strategy, learner, parameters)
+                found += Measured(figures, seconds / job.seeds).rows("decisions", name, made)
     notes = [
         f"{ROUNDS} rounds (digits: every image once); late regret: a round of the last quarter",
         "the same learner of each arm for all but LinUCB: see experiments/decisions/arms.py",
