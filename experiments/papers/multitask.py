@@ -7,12 +7,13 @@ The paper's tables are not available, so there are no printed figures. The parts
     bounds        Theorems 1 and 2: losses and mistakes, and their bounds
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+import scipy.sparse
 import scipy.stats
 import sklearn.datasets
 from sklearn.metrics import roc_auc_score
@@ -22,7 +23,6 @@ from jaxmkl.evaluate import Candidate, Row, rows
 
 from ..evaluate import Measured, Stream, candidate, evaluate, stacked, sweep
 from ..inside import query
-from ..options import refused
 from ..report import Panel
 from . import bounds as of_theorems
 from .paper import Job, Paper, as_published, is_published
@@ -41,33 +41,6 @@ TERMS = 400  # of sentiment, the first ones
 METRICS = ("mistake_rate", "balanced_error", "auc", "late_auc")
 GAINS = ("auc", "late_auc")  # better is larger
 PERCENT = dict.fromkeys((*METRICS, "label_rate"), (1e-2, "%"))
-
-
-def first_terms(rows: Any, number: int) -> np.ndarray:
-    """Return the first columns of sparse rows, dense.
-
-    >>> columns, values = np.array([[1, 3], [2, 4]]), np.array([[5.0, 6.0], [7.0, 0.0]])
-    >>> rows = jaxmkl.streaming.SparseRows(columns, values, 4)
-    >>> first_terms(rows, 3)
-    array([[0., 5., 0.],
-           [0., 0., 7.]])
-    """
-    row, place = np.nonzero(rows.indices < number)
-    dense = np.zeros((len(rows), number), rows.values.dtype)
-    dense[row, rows.indices[row, place]] = rows.values[row, place]
-    return dense
-
-
-def unit_rows(counts: np.ndarray) -> np.ndarray:
-    """Return rows of log(1 + count) at length 1; a row without any count stays 0.
-
-    >>> unit_rows(np.array([[3.0, 0.0], [0.0, 0.0]]))
-    array([[1., 0.],
-           [0., 0.]])
-    """
-    rows = np.log1p(counts)
-    length = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(length > 0, length, 1.0)
 
 
 def digits() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -112,10 +85,11 @@ def stream_of(job: Job, name: str) -> Stream:
         data = job.read(name)
         task, X, y = by_occupation(data.X, data.y)
     elif name == "sentiment":
-        with refused():
-            data = jaxmkl.tables.read(job.path(name), sparse=True)
-        X = unit_rows(first_terms(data.X, min(TERMS, data.X.shape[1])))
-        task, y = job.array(name, "task"), data.y
+        task, y, shape, *parts = (
+            job.array(name, key) for key in ("task", "y", "shape", "data", "indices", "indptr")
+        )
+        counts = scipy.sparse.csr_matrix(tuple(parts), tuple(shape))[:, :TERMS].toarray()
+        X = jaxmkl.tables.scale(np.log1p(counts), "unit_rows")
     else:
         data = job.read(name)
         X = jaxmkl.tables.scale(data.X, "standard")
@@ -126,7 +100,7 @@ def stream_of(job: Job, name: str) -> Stream:
 
 def built(job: Job, stream: Stream, name: str, **arguments: Any) -> Candidate:
     """Build a learner, by default with the median distance as its bandwidth."""
-    arguments = {**of_stream(stream), **arguments}
+    arguments = of_stream(stream) | arguments
     return candidate(name, "multitask", "classification", job.options.settings, **arguments)
 
 
@@ -172,9 +146,8 @@ def scores(prediction: np.ndarray, y: np.ndarray, task: np.ndarray) -> dict[str,
     stream and over its second half.
 
     >>> task = np.array([0, 0, 1, 1])
-    >>> found = scores(np.array([2.0, 1.0, -1.0, 0.0]), np.array([1, -1, -1, 1]), task)
-    >>> found["mistake_rate"], found["balanced_error"], found["auc"], found["late_auc"]
-    (0.5, 0.5, 1.0, 1.0)
+    >>> scores(np.array([2.0, 1.0, -1.0, 0.0]), np.array([1, -1, -1, 1]), task)
+    {'mistake_rate': 0.5, 'balanced_error': 0.5, 'auc': 1.0, 'late_auc': 1.0}
     """
     wrong = y * prediction <= 0
     classes = [wrong[y == sign].mean() for sign in (-1, 1) if (y == sign).any()]
@@ -201,10 +174,7 @@ LEVEL = 0.05  # of the t-test of a verdict, two-sided
 
 
 class Difference(NamedTuple):
-    """The paired difference of two learners over the same orders.
-
-    ``p`` is that of a t-test, two-sided; NaN for a single order, or if no order differs.
-    """
+    """The paired difference of two learners over the same orders."""
 
     mean: float
     error: float
@@ -212,30 +182,24 @@ class Difference(NamedTuple):
 
 
 def difference(apart: np.ndarray) -> Difference:
-    """Return the mean of paired differences (S,), with a t test of whether it is zero.
+    """Return the mean of paired differences (S,), with a t test, two-sided, of whether it is zero.
 
-    >>> difference(np.array([1.0, 1.0, 2.0]))  # doctest: +ELLIPSIS
-    Difference(mean=1.333..., error=0.333..., p=0.057...)
+    Its p is NaN for a single order, or if no order differs.
     """
-    mean, p = float(apart.mean()), np.nan
-    if len(apart) < 2:
-        return Difference(mean, np.nan, np.nan)
-    if np.ptp(apart) > 0:
-        p = scipy.stats.ttest_1samp(apart, 0.0).pvalue
-    elif mean != 0:  # the same in all orders
-        p = 0.0
-    return Difference(mean, float(apart.std(ddof=1) / np.sqrt(len(apart))), float(p))
+    mean, error, p = float(apart.mean()), np.nan, np.nan
+    if len(apart) > 1:
+        error = float(apart.std(ddof=1) / np.sqrt(len(apart)))
+        if np.ptp(apart) > 0:
+            p = float(scipy.stats.ttest_1samp(apart, 0.0).pvalue)
+        elif mean != 0:  # the same in all orders
+            p = 0.0
+    return Difference(mean, error, p)
 
 
 def verdict(found: Difference, sign: int) -> str:
     """Return whether the first of two learners is better or worse, or neither at p < .05.
 
     ``sign`` is 1 where less is better, and -1 where more is.
-
-    >>> verdict(Difference(0.2, 0.3, 0.48), 1), verdict(Difference(0.2, 0.03, 1e-4), 1)
-    ('no difference at p < .05', 'worse')
-    >>> verdict(Difference(0.2, 0.03, 1e-4), -1), verdict(difference(np.ones(1)), 1)
-    ('better', 'not tested: one order')
     """
     if np.isnan(found.error):
         return "not tested: one order"
@@ -290,7 +254,6 @@ def components(job: Job) -> None:
                     said, apart = against_the_better(dataset, label, found)
                     lines += said
                     job.report.add(apart)
-    title = "A model of all tasks, one of each, their sum, or a mixture"
     notes = [
         *NOTES,
         "(paper): the hinge; others: the squared hinge, steps on every loss",
@@ -298,6 +261,7 @@ def components(job: Job) -> None:
         "standard error:",
         *lines,
     ]
+    title = "A model of all tasks, one of each, their sum, or a mixture"
     job.report.table(title, rows, units=PERCENT, notes=notes)
 
 
@@ -356,11 +320,13 @@ def asking(job: Job) -> None:
                 rows.extend(result.rows("multitask", stream.name, made))
                 return result
 
-            values = {name: h_by_share(job, stream, name) for name in names if name != "chance"}
+            rates = {name: label_rates(job, stream, name) for name in names if name != "chance"}
             for share in SHARES:
                 for name in names:
-                    value = values[name](share) if name in values else share
-                    if name not in values and ("unsure", share) in found:
+                    value: float | None = share
+                    if name in rates:
+                        value = h_of(share, rates[name])
+                    elif ("unsure", share) in found:
                         value = float(found["unsure", share].metrics["label_rate"].mean())
                     if value is None:
                         lines.append(f"{dataset}, {name}: no h asks for {share:.0%} of the labels")
@@ -383,31 +349,26 @@ def asking(job: Job) -> None:
     job.report.table(title, rows, units=PERCENT, notes=notes)
 
 
-def h_by_share(job: Job, stream: Stream, name: str) -> Callable[[float], float | None]:
-    """Return a function that finds the h with which a query asks for a share of the labels."""
+def label_rates(job: Job, stream: Stream, name: str) -> np.ndarray:
+    """Return the shares of labels (G,) for which a query asks with each h of the grid."""
     learner = built(job, stream, name, **OF_ASKING).learner
     learners = stacked([replace(learner, query=query(name, float(h))) for h in GRID])
     # orders that are not in the table
     keys = jax.random.split(jax.random.key(1), TRIAL_ORDERS)
     rates = sweep(learners, keys, stream.X, stream.y).queried.mean(axis=(1, 2))
-    return interpolated(GRID, np.asarray(rates, np.float64))
+    return np.maximum.accumulate(np.asarray(rates, np.float64))
 
 
-def interpolated(grid: np.ndarray, rates: np.ndarray) -> Callable[[float], float | None]:
-    """Return the inverse of an increasing function of log h; None outside its range.
+def h_of(share: float, rates: np.ndarray) -> float | None:
+    """Return the h that asks for a share of the labels, None outside the range of the rates.
 
-    >>> h = interpolated(np.array([0.01, 0.1, 1.0]), np.array([0.2, 0.4, 0.8]))
-    >>> round(h(0.3), 4), h(0.1), h(0.9)
-    (0.0316, None, None)
+    >>> rates = np.linspace(0.2, 0.75, len(GRID))
+    >>> round(h_of(0.225, rates), 8), h_of(0.1, rates), h_of(0.9, rates)
+    (0.00017783, None, None)
     """
-    rates = np.maximum.accumulate(rates)
-
-    def h(share: float) -> float | None:
-        if not rates[0] <= share <= rates[-1]:
-            return None
-        return float(10.0 ** np.interp(share, rates, np.log10(grid)))
-
-    return h
+    if not rates[0] <= share <= rates[-1]:
+        return None
+    return float(10.0 ** np.interp(share, rates, np.log10(GRID)))
 
 
 def against_chance(
