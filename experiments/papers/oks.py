@@ -10,31 +10,23 @@ The parts:
     learned       expert_mkl, whose kernels are learned, beside OKS-SIL, at most 10,000 rows
 """
 
-from collections.abc import Callable, Iterable, Mapping
+import dataclasses
+from collections.abc import Iterable, Mapping
 
 import jax
 import numpy as np
 
+import jaxmkl
 from jaxmkl.evaluate import Row, row
 
-from ..evaluate import Measured, candidate, keys_of
+from ..evaluate import Measured, Stream, candidate, evaluate, keys_of
 from ..report import Panel
-from . import oks_learned
 from . import oks_runs as runs
 from .oks_widths import GENERATED, anisotropic, width
 from .paper import Job, Paper
 
 DATASETS = ("german", "svmguide3", "spambase", "mushrooms", "a9a", "w7a", "ijcnn1", "cod_rna")
 MUCH = 0.05  # the share of zero scores that calls for a warning
-
-
-def majority(y: np.ndarray) -> float:
-    """Return the mistake rate of always predicting the larger class.
-
-    >>> majority(np.array([1, -1, -1, -1]))
-    0.25
-    """
-    return float(min((y > 0).mean(), (y < 0).mean()))
 
 
 ABOUT = (
@@ -67,22 +59,22 @@ NOTES = {
 }
 
 
-def table(job: Job, part: str, title: str, ways: Callable[[str], Iterable[str | None]]) -> None:
-    """Run and show the rows of a table, with each data set scaled in each of its ways."""
+def table(
+    job: Job, part: str, title: str, how: str | None, also: Mapping[str, str] | None = None
+) -> None:
+    """Run and show the rows of a table, features scaled as said, of some sets also otherwise."""
     datasets, names = job.among(part, DATASETS, tuple(runs.ALGORITHMS))
-    pairs = [(dataset, how) for dataset in datasets for how in ways(dataset)]
+    pairs = [(name, way) for name in datasets for way in (how, (also or {}).get(name, how))]
     rows: list[Row] = []
-    largest: dict[str, float] = {}
+    majority: dict[str, float] = {}  # the mistakes of always predicting the larger class
     longest = 0
-    for stream, name in job.each(part, pairs, names, runs.read):
-        largest[stream.name] = majority(stream.y)
+    for stream, name in job.each(part, [*dict.fromkeys(pairs)], names, runs.stream_of):
+        majority[stream.name] = float(min((stream.y > 0).mean(), (stream.y < 0).mean()))
         longest = max(longest, len(stream.y))
         made, scores = runs.run_tuned(job, stream, name)
         rows += runs.rows_of(scores, stream, made)
-    job.report.add(row(("oks", d, "majority", "mistake_rate"), [m]) for d, m in largest.items())
-    notes = [*ABOUT]
-    if longest > runs.LARGE:
-        notes.append(FEWER)
+    job.report.add(row(("oks", d, "majority", "mistake_rate"), [m]) for d, m in majority.items())
+    notes = [*ABOUT, *([FEWER] if longest > runs.LARGE else [])]
     notes += [text for about, text in NOTES.items() if {*about} & {*datasets, *names}]
     if part == "scaled":
         notes.append("printed: the paper's figures, for whatever scale it had")
@@ -90,7 +82,7 @@ def table(job: Job, part: str, title: str, ways: Callable[[str], Iterable[str | 
         title,
         rows,
         units=runs.PERCENT,
-        beside={"majority (%)": {d: 100 * m for d, m in largest.items()}},
+        beside={"majority (%)": {d: 100 * m for d, m in majority.items()}},
         parameters=("step_size",),
         notes=[*notes, *warnings(rows)],
     )
@@ -113,17 +105,13 @@ def warnings(rows: Iterable[Row]) -> list[str]:
 
 def table2(job: Job) -> None:
     """Show Table 2 without scaling; mushrooms also with rows of length 1."""
-
-    def ways(dataset: str) -> tuple[str | None, ...]:
-        return (None, "unit_rows") if dataset == "mushrooms" else (None,)
-
-    table(job, "table2", "Table 2: mistakes in online kernel selection", ways)
+    title = "Table 2: mistakes in online kernel selection"
+    table(job, "table2", title, None, {"mushrooms": "unit_rows"})
 
 
 def scaled(job: Job) -> None:
     """Show Table 2 with features scaled to [-1, 1]."""
-    title = "Table 2 with features scaled to [-1, 1]"
-    table(job, "scaled", title, lambda dataset: ("symmetric",))
+    table(job, "scaled", "Table 2 with features scaled to [-1, 1]", "symmetric")
 
 
 FIGURE_1: Mapping[str, tuple] = {
@@ -137,7 +125,7 @@ SYMBOLS = {"budget": "B", "num_sampled": "s", "threshold": "ν"}
 def figure1(job: Job) -> None:
     """Show Figure 1: mistakes and seconds of OKS-SIL as one setting varies at a time."""
     datasets, _ = job.among("figure1", ("spambase",), ("oks_sil",))
-    stream = runs.stream_of(job, *datasets)
+    stream = runs.stream_of(job, (*datasets, None))
     rows: list[Row] = []
     found: dict[str, list[Measured]] = {name: [] for name in FIGURE_1}
     settings = {k: v for k, v in job.options.settings.items() if k not in FIGURE_1}
@@ -178,9 +166,60 @@ def figure1(job: Job) -> None:
         job.report.plot(f"oks_{name}", panels)
 
 
+LEARNED = ("oks_sil", "expert_mkl")
+MOST_ROWS, MOST_SEEDS = 10_000, 5
+
+
+def some_rows(stream: Stream) -> Stream:
+    """Return at most ``MOST_ROWS`` rows of a stream, drawn at random, under a name that says so.
+
+    >>> X, y = np.zeros((MOST_ROWS + 1, 1)), np.zeros(MOST_ROWS + 1)
+    >>> some = some_rows(Stream("long", X, y, "classification"))
+    >>> some.name, len(some.y)
+    ('long, 10,000 rows', 10000)
+    """
+    if len(stream.y) <= MOST_ROWS:
+        return stream
+    drawn = np.random.default_rng(0).permutation(len(stream.y))[:MOST_ROWS]
+    name = f"{stream.name}, {MOST_ROWS:,} rows"
+    return Stream(name, stream.X[drawn], stream.y[drawn], stream.task)
+
+
 def learned(job: Job) -> None:
-    """Show OKS-SIL beside expert_mkl, whose kernels are learned."""
-    oks_learned.learned(job, DATASETS)
+    """Show OKS-SIL beside expert_mkl, whose kernels are learned, on the same orders."""
+    datasets, names = job.among("learned", DATASETS, LEARNED)
+    job = dataclasses.replace(job, seeds=min(job.seeds, MOST_SEEDS), results={})
+    pairs = [(dataset, how) for dataset in datasets for how in (None, "symmetric")]
+    rows: list[Row] = []
+    for whole, name in job.each("learned", pairs, names, runs.stream_of):
+        stream = some_rows(whole)
+        if name == "oks_sil":
+            made, scores = runs.run_tuned(job, stream, name)
+            rows += scores.rows("oks", stream.name, made)
+            continue
+        scaled = runs.SCALED["symmetric"] in stream.name
+        scaler = None if scaled else jaxmkl.wrappers.RunningMoments()
+        made = candidate(name, name, "classification", job.options.settings, scaler=scaler)
+        found = evaluate(made.learner, stream, job.seeds, permute=True)
+        rows += found.rows("oks", stream.name, made)
+    notes = (
+        f"the same rows, at most {MOST_ROWS:,}, drawn once, in an order for each of at most "
+        f"{MOST_SEEDS} seeds; scaled: features on [-1, 1], else as they are",
+        "oks_sil: the step size with the fewest mistakes on these orders, "
+        f"{runs.budget_of(0)} support vectors, of {runs.LARGE:,} rows "
+        f"{runs.budget_of(runs.LARGE)}; expert_mkl: its defaults, nothing tuned; features that "
+        "are not scaled are standardised by the stream (RunningMoments)",
+        "seconds a run: those of all orders at once, shared out evenly, without the search for a "
+        "step size and without compilation",
+    )
+    job.report.table(
+        "A moving width, and kernels that are learned",
+        rows,
+        units=runs.PERCENT,
+        parameters=("step_size",),
+        hidden=("label_rate",),
+        notes=notes,
+    )
 
 
 PAPER = Paper(

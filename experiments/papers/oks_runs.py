@@ -30,7 +30,7 @@ LARGE_SEEDS = 5  # orders of large streams: their mistakes differ little
 # Learners with many support vectors: orders in tuning and on large streams, and how many rounds.
 SLOW_SEEDS = {"okl_gd": 5, "oks": 3}
 SLOW_ROUNDS = {"oks": 50_000}
-# Run in double precision, as the paper's, up to LARGE examples.
+# Run in double precision, as the paper's, up to LARGE examples; elsewhere single does no harm.
 DOUBLE = ("oks_sil", "oks", "proj_ka")
 # Proj-KA: the examples by which one of the paper's 25 widths is chosen.
 NUM_ALIGNED = 10_000
@@ -38,17 +38,13 @@ NUM_ALIGNED = 10_000
 PERCENT = dict.fromkeys(("mistake_rate", "zero_rate", "difference"), (1e-2, "%"))
 
 
-def stream_of(job: Job, dataset: str, how: str | None = None) -> Stream:
+def stream_of(job: Job, pair: tuple[str, str | None]) -> Stream:
     """Read a data set, with features scaled by ``jaxmkl.tables.scale`` or not at all."""
+    dataset, how = pair
     data = job.read(dataset)
     X = data.X if how is None else jaxmkl.tables.scale(data.X, how)
     name = dataset if how is None else f"{dataset} ({SCALED[how]})"
     return Stream(name, X.astype(np.float32), data.y.astype(np.float32), data.task)
-
-
-def read(job: Job, pair: tuple[str, str | None]) -> Stream:
-    """Read a data set, given its name and how features are scaled."""
-    return stream_of(job, *pair)
 
 
 def budget_of(length: int) -> int:
@@ -85,12 +81,7 @@ def built(job: Job, name: str, length: int, **arguments: Any) -> Candidate:
 
 @functools.partial(jax.jit, static_argnames=("rounds", "before"))
 def _first_rounds(
-    learners: jaxmkl.Learner,
-    keys: jax.Array,
-    X: jax.Array,
-    y: jax.Array,
-    rounds: int,
-    before: int = 0,
+    learners: jaxmkl.Learner, keys: jax.Array, *data: jax.Array, rounds: int, before: int = 0
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Run the first rounds of the orders of N keys with a learner for each.
 
@@ -100,6 +91,7 @@ def _first_rounds(
     Returns:
         scores and labels (N, rounds), and the final numbers of support vectors (N,).
     """
+    X, y = data
 
     def of_one(learner: jaxmkl.Learner, key: jax.Array) -> tuple:
         order = jaxmkl.permutations(key[None], len(y))[0, :rounds]
@@ -107,48 +99,35 @@ def _first_rounds(
         state = learner.init(jax.random.fold_in(key, 0), X.shape[1], X.dtype)
         state = jaxmkl.abilities.enlarged(learner, state, len(order))
         state, outputs = jaxmkl.run(learner, state, X[order], y[order])
-        support = learner.info(state).support.sum()
-        return outputs.prediction[before:], y[order][before:], support
+        return outputs.prediction[before:], y[order][before:], learner.info(state).support.sum()
 
     return jax.vmap(of_one)(learners, keys)
 
 
 @jax.jit
-def _all_rounds(
-    learner: jaxmkl.Learner, keys: jax.Array, X: jax.Array, y: jax.Array
-) -> tuple[jax.Array, jax.Array, jax.Array | None]:
+def _all_rounds(learner: jaxmkl.Learner, keys: jax.Array, *data: jax.Array) -> tuple:
     """Run a learner in the order of each key, with a single copy of the data; same figures."""
-    states, outputs = jaxmkl.run_many(learner, keys, X, y)
-    labels = y[jaxmkl.permutations(keys, len(y))]
+    states, outputs = jaxmkl.run_many(learner, keys, *data)
+    labels = data[1][jaxmkl.permutations(keys, len(data[1]))]
     return outputs.prediction, labels, num_supports(learner, states)
 
 
-def twice(learner: Any) -> int:
-    """Return the number of first examples that a learner runs over before it runs over all.
-
-    >>> twice(jaxmkl.proj_ka(num_aligned=300, two_passes=True)), twice(jaxmkl.proj_ka())
-    (300, 0)
-    """
-    return learner.num_aligned if getattr(learner, "two_passes", False) else 0
-
-
 def run_learner(
-    learners: jaxmkl.Learner, stream: Stream, keys: jax.Array, name: str, *, each: bool = False
+    learners: Any, stream: Stream, keys: jax.Array, name: str, *, each: bool = False
 ) -> Measured:
     """Compile the runs of a learner, or of a stack with one for ``each`` key, and run them.
 
     The metrics are the mistake rate, the share of scores that are exactly 0, and the final number
     of support vectors, if the learner has any.
     """
-    static: dict[str, Any] = {}
-    arguments = learners, keys, stream.X, stream.y
+    data, function, static = (keys, stream.X, stream.y), _all_rounds, dict[str, Any]()
     rounds = min(len(stream.y), SLOW_ROUNDS.get(plain(name), len(stream.y)))
-    before = twice(learners)
+    before = learners.num_aligned if getattr(learners, "two_passes", False) else 0
     if each or before or rounds < len(stream.y):
-        repeated = learners if each else stacked([learners] * len(keys))
-        arguments, static = (repeated, *arguments[1:]), {"rounds": rounds, "before": before}
-    function = program(_first_rounds if static else _all_rounds, *arguments, **static)
-    (f, y, support), seconds = timed(function, *arguments)
+        function, static = _first_rounds, {"rounds": rounds, "before": before}
+        learners = learners if each else stacked([learners] * len(keys))
+    ready = program(function, learners, *data, **static)
+    (f, y, support), seconds = timed(ready, learners, *data)
     metrics = {
         "mistake_rate": mistaken(name, f, y).mean(axis=1),
         "zero_rate": (np.asarray(f) == 0).mean(axis=1),
@@ -160,18 +139,14 @@ def run_learner(
 
 def rows_of(measured: Measured, stream: Stream, made: Candidate) -> list[Row]:
     """Return the rows of a learner's runs, beside the printed figures without scaling."""
-
-    def unscaled(paper: str, dataset: str, algorithm: str, metric: str) -> float | None:
-        return printed(paper, dataset.split(" ")[0], plain(algorithm), metric)
-
-    return measured.rows("oks", stream.name, made, unscaled)
+    dataset = stream.name.split(" ")[0]
+    return measured.rows(
+        "oks", stream.name, made, lambda p, _, a, m: printed(p, dataset, plain(a), m)
+    )
 
 
 def in_precision(stream: Stream, name: str) -> tuple[Stream, bool]:
-    """Return the stream in the precision for a learner, and whether this is double precision.
-
-    The paper uses double precision. Single precision is faster, and used where it does no harm.
-    """
+    """Return the stream in the precision for a learner, and whether this is double precision."""
     double = plain(name) in DOUBLE and len(stream.y) <= LARGE
     return stream.astype(np.float64 if double else np.float32), double
 
@@ -233,7 +208,7 @@ def aligned_widths(stream: Stream, keys: jax.Array, num_aligned: int) -> list[fl
 
     def of_rows(rows: slice | np.ndarray) -> float:
         alignments = _alignments(kernels, stream.X[rows], stream.y[rows])
-        return float(np.asarray(kernels.bandwidth)[int(np.argmax(np.asarray(alignments)))])
+        return float(np.asarray(kernels.bandwidth)[np.argmax(alignments)])
 
     if num_aligned >= len(stream.y):  # then no order matters
         return [of_rows(slice(None))] * len(keys)

@@ -1,5 +1,6 @@
 """Online kernel selection: the effect of a moving width, of all inputs or of each."""
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,27 +17,19 @@ from . import oks_runs as runs
 from .paper import Job
 
 GENERATED = "two_of_ten"
-
-
 STARTS = tuple(2.0 ** (i / 2) for i in range(5, 12))
 MOVES = {1.0: "moves", 0.0: "held"}  # the rate of the width's steps, and its name
 
 
-def steps_of(job: Job) -> tuple[float, ...]:
-    """Return the step sizes to try: those of the table, or the given one."""
-    chosen = job.options.settings.get("step_size")
-    return runs.STEP_SIZES if chosen is None else (chosen,)
-
-
 def built(job: Job, length: int, optimizer: Any, **widths: Any) -> list[Candidate]:
-    """Build OKS-SIL with every step size, and widths that an optimizer moves."""
-    space = jaxmkl.kernels.GaussianWidths(**widths)
+    """Build OKS-SIL with every step size, or the given one, and widths that an optimizer moves."""
+    chosen, space = job.options.settings.get("step_size"), jaxmkl.kernels.GaussianWidths(**widths)
     given: dict[str, Any] = {"space": space, "optimizer": optimizer}
-    return [runs.built(job, "oks_sil", length, step_size=s, **given) for s in steps_of(job)]
+    steps = runs.STEP_SIZES if chosen is None else (chosen,)
+    return [runs.built(job, "oks_sil", length, step_size=step, **given) for step in steps]
 
 
 def _with_parameters(output: jaxmkl.Output) -> jaxmkl.Output:
-    """Keep the kernel's parameters of a round."""
     return output._replace(info=output.info.parameters)
 
 
@@ -44,24 +37,24 @@ def width(job: Job) -> None:
     """Show the width from every start of the paper, and mistakes beside those of fixed widths."""
     datasets, _ = job.among("width", ("svmguide3", "spambase"), ("oks_sil",))
     pairs = [(dataset, how) for dataset in datasets for how in (None, "symmetric")]
-    steps = steps_of(job)
     found: list[Row] = []
     with job.report.progress("width", len(pairs)) as step:
-        for dataset, how in pairs:
-            stream = runs.stream_of(job, dataset, how)
-            step(f"{stream.name}, {2 * len(STARTS)} widths of {len(steps)} step sizes at once")
+        for pair in pairs:
+            stream, keys = runs.stream_of(job, pair), keys_of(job.seeds)
             grid = [(start, rate) for start in STARTS for rate in MOVES]
             made = list[Candidate]()
             for start, rate in grid:
                 moved = jaxmkl.optimizers.InverseTime(rate)
                 made += built(job, len(stream.y), moved, start=start)
-            learners, keys = stacked([each.learner for each in made]), keys_of(job.seeds)
+            steps = len(made) // len(grid)
+            step(f"{stream.name}, {2 * len(STARTS)} widths of {steps} step sizes at once")
+            learners = stacked([each.learner for each in made])
             outputs = sweep(learners, keys, stream.X, stream.y, record=_with_parameters)
             labels = stream.y[np.asarray(jaxmkl.permutations(keys, len(stream.y)))]
             mistakes = runs.mistaken("oks_sil", outputs.prediction, labels).mean(axis=2)
             widths = np.asarray(outputs.info)
-            by_step = mistakes.mean(axis=1).reshape(len(grid), len(steps))
-            best = np.arange(len(grid)) * len(steps) + by_step.argmin(axis=1)
+            by_step = mistakes.mean(axis=1).reshape(len(grid), steps)
+            best = np.arange(len(grid)) * steps + by_step.argmin(axis=1)
             for (start, rate), i in zip(grid, best, strict=True):
                 name = "oks", stream.name, f"oks_sil (start {start:.3g}, {MOVES[rate]})"
                 measured = {"mistake_rate": mistakes[i], "width": widths[i, :, -1]}
@@ -119,19 +112,14 @@ KINDS = {
 
 
 @jax.jit
+@functools.partial(jax.vmap, in_axes=(0, None, None, None))
+@functools.partial(jax.vmap, in_axes=(None, 0, 0, 0))
 def _of_streams(
-    learners: jaxmkl.Learner, keys: jax.Array, X: jax.Array, y: jax.Array
+    learner: jaxmkl.Learner, key: jax.Array, X: jax.Array, y: jax.Array
 ) -> jaxmkl.Output:
     """Return the records (G, S, T, ...) of stacked learners on a stream for every key."""
-
-    def of_one(
-        learner: jaxmkl.Learner, key: jax.Array, X: jax.Array, y: jax.Array
-    ) -> jaxmkl.Output:
-        state = learner.init(key, X.shape[1], X.dtype)
-        return jaxmkl.run(learner, state, X, y, record=_with_parameters)[1]
-
-    of_all = jax.vmap(of_one, (None, 0, 0, 0))
-    return jax.vmap(of_all, (0, None, None, None))(learners, keys, X, y)
+    state = learner.init(key, X.shape[1], X.dtype)
+    return jaxmkl.run(learner, state, X, y, record=_with_parameters)[1]
 
 
 def anisotropic(job: Job) -> None:
@@ -140,24 +128,20 @@ def anisotropic(job: Job) -> None:
     seeds = min(job.seeds, ANISOTROPIC_SEEDS)
     streams = [generate.two_that_matter(seed, 0, ROUNDS) for seed in range(seeds)]
     X, y = (np.stack(part) for part in zip(*streams, strict=True))
-    keys = keys_of(seeds)
     adam = jaxmkl.optimizers.FromOptax("adam", LEARNING_RATE)
     built_kinds: dict[str, Candidate] = {}
     wrong: dict[str, np.ndarray] = {}
     widths: dict[str, np.ndarray] = {}
-    with job.report.progress("anisotropic", len(KINDS)) as step:
-        for words, (per_input, with_adam) in KINDS.items():
-            step(words)
-            optimizer = adam if with_adam else None
-            made = built(job, ROUNDS, optimizer, start=ANISOTROPIC_START, per_input=per_input)
-            learners = stacked([each.learner for each in made])
-            outputs = _of_streams(learners, keys, X, y)
-            mistakes = runs.mistaken("oks_sil", outputs.prediction, y)
-            best = int(np.argmin(mistakes.mean(axis=(1, 2))))
-            built_kinds[words], wrong[words] = made[best], mistakes[best]
-            widths[words] = np.asarray(outputs.info[best])
+    for words in job.report.steps("anisotropic", [*KINDS]):
+        per_input, with_adam = KINDS[words]
+        optimizer = adam if with_adam else None
+        made = built(job, ROUNDS, optimizer, start=ANISOTROPIC_START, per_input=per_input)
+        outputs = _of_streams(stacked([each.learner for each in made]), keys_of(seeds), X, y)
+        mistakes = runs.mistaken("oks_sil", outputs.prediction, y)
+        best = int(np.argmin(mistakes.mean(axis=(1, 2))))
+        built_kinds[words], wrong[words] = made[best], mistakes[best]
+        widths[words] = np.asarray(outputs.info[best])
     measured = anisotropic_rows(built_kinds, wrong, widths)
-    differences = [r for r in measured if r.metric == "difference"]
     job.report.table(
         "Two inputs of ten matter: one width of all, and a width for every input",
         measured,
@@ -171,7 +155,8 @@ def anisotropic(job: Job) -> None:
             *(
                 f"{r.algorithm}: {figure(100 * r.mean)} ± {figure(100 * r.std / r.seeds**0.5)} "
                 "points (a standard error)"
-                for r in differences
+                for r in measured
+                if r.metric == "difference"
             ),
         ),
     )

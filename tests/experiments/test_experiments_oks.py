@@ -10,7 +10,7 @@ from experiment_rows import pictures, value
 import jaxmkl
 from experiments import evaluate, report
 from experiments.options import Options
-from experiments.papers import oks, oks_learned, oks_runs, oks_widths
+from experiments.papers import oks, oks_runs, oks_widths
 from experiments.papers.paper import Job
 
 SMALL_PROGRAMS = True
@@ -91,7 +91,7 @@ def test_proj_ka_as_published_plays_its_first_examples_twice():
 @pytest.mark.slow
 def test_step_sizes_as_published_are_those_of_the_papers_grid(data_folder):
     job = job_of(data_folder)
-    stream = oks_runs.stream_of(job, "german")
+    stream = oks_runs.stream_of(job, ("german", None))
     made = oks_runs.tuned(job, stream, "okl_gd (as published)")
     assert made.parameters["step_size"] in [10.0**k for k in range(-5, 1)]
     assert float(made.learner.step_size) == np.float32(made.parameters["step_size"])
@@ -122,7 +122,7 @@ def test_long_streams_are_tuned_on_their_first_rounds(data_folder, monkeypatch):
     monkeypatch.setattr(oks_runs, "SLOW_SEEDS", {"okl_gd": 2})
     monkeypatch.setattr(oks_runs, "STEP_SIZES", (1e-3, 0.1, 10.0))
     job = job_of(data_folder, seeds=4, budget=50)
-    stream = oks_runs.stream_of(job, "german")
+    stream = oks_runs.stream_of(job, ("german", None))
     made, scores = oks_runs.run_tuned(job, stream, "okl_gd")
     wrong = {}
     for size in oks_runs.STEP_SIZES:
@@ -138,7 +138,7 @@ def test_long_streams_are_tuned_on_their_first_rounds(data_folder, monkeypatch):
 
 @pytest.mark.slow
 def test_widths_are_aligned_on_the_first_rounds_of_an_order(data_folder):
-    stream = oks_runs.stream_of(job_of(data_folder), "german")
+    stream = oks_runs.stream_of(job_of(data_folder), ("german", None))
     keys = evaluate.keys_of(3)
     widths = oks_runs.aligned_widths(stream, keys, 20)
     for width, order in zip(widths, np.asarray(jaxmkl.permutations(keys, 300)), strict=True):
@@ -199,8 +199,8 @@ def test_a_width_for_every_input(play, tmp_path, monkeypatch, capsys):
 
 @pytest.mark.endless
 def test_learned_kernels_stand_beside_a_moving_width(data_folder, play, monkeypatch):
-    monkeypatch.setattr(oks_learned, "MOST_ROWS", 120)
-    monkeypatch.setattr(oks_learned, "MOST_SEEDS", 2)
+    monkeypatch.setattr(oks, "MOST_ROWS", 120)
+    monkeypatch.setattr(oks, "MOST_SEEDS", 2)
     rows = play("oks --parts learned", "german", step_size=1.0)
     names = {"german, 120 rows", "german (scaled), 120 rows"}
     assert {r["dataset"] for r in rows} == names
@@ -208,12 +208,12 @@ def test_learned_kernels_stand_beside_a_moving_width(data_folder, play, monkeypa
     assert {r["printed"] for r in rows} == {None}
     for name in names:
         some = [r for r in rows if r["dataset"] == name]
-        assert {r["algorithm"] for r in some} == set(oks_learned.ALGORITHMS)
-        assert all(0 < value(some, one, "mistake_rate") < 0.5 for one in oks_learned.ALGORITHMS)
+        assert {r["algorithm"] for r in some} == set(oks.LEARNED)
+        assert all(0 < value(some, one, "mistake_rate") < 0.5 for one in oks.LEARNED)
         scaler = {"scaler" in r["parameters"] for r in some if r["algorithm"] == "expert_mkl"}
         assert scaler == {"(scaled)" not in name}
-    stream = oks_runs.stream_of(job_of(data_folder), "german")
-    some = oks_learned.some_rows(stream)
+    stream = oks_runs.stream_of(job_of(data_folder), ("german", None))
+    some = oks.some_rows(stream)
     drawn = {tuple(x) for x in some.X.tolist()}
     assert len(drawn) == 120
     assert drawn < {tuple(x) for x in stream.X.tolist()}
