@@ -49,16 +49,12 @@ from ..evaluate import (
 from ..hindsight import absolute_losses, hindsight_losses
 from ..inside import kernels_of, with_step_size
 from ..report import Panel
+from . import amkl_learned, amkl_river
 from .amkl_densities import densities
 from .amkl_labels import labels
-from .amkl_learned import GENERATED as LEARNED_GENERATED
-from .amkl_learned import TABLES as LEARNED_TABLES
-from .amkl_learned import learned
 from .amkl_mixture import ABRUPT, drift, mixture
 from .amkl_probabilities import DIGITS, probabilities
-from .amkl_probabilities import TABLES as PROBABLE_TABLES
-from .amkl_river import DATASETS as RIVER
-from .amkl_river import river
+from .amkl_probabilities import TABLES as PROBABLE
 from .amkl_runs import CLASSIFICATION, MSE, ONLINE_RANKS, REGRESSION, run_all, stream_of
 from .paper import Job, Paper, plain
 from .printed import ADAPTIVE_RANDOM_FOREST, BEST_MISTAKE_RATE, printed
@@ -89,12 +85,9 @@ NAVAL = "naval: X divided by its one largest entry, y raw; the file's order is a
 
 def table_rows(job: Job, part: str) -> list[Row]:
     """Run the rows of the tables."""
-
-    def tuned(dataset: str, name: str) -> dict[str, float]:
-        return {"tolerance": TUNED_TOLERANCE[dataset]} if name == TUNED else {}
-
     datasets, names = job.among(part, REGRESSION, tuple(TABLES))
-    return run_all(job, part, datasets, names, tuned, of_tables)
+    tuned = {(d, TUNED): {"tolerance": TUNED_TOLERANCE[d]} for d in datasets}
+    return run_all(job, part, datasets, names, lambda *of: tuned.get(of, {}), of_tables)
 
 
 def of_tables(paper: str, dataset: str, algorithm: str, metric: str) -> float | None:
@@ -180,16 +173,17 @@ def curves(job: Job) -> None:
         job.report.say("curves: they are drawn into the folder given with --plots DIR")
 
 
-def best_printed(paper: str, dataset: str, algorithm: str, metric: str) -> float | None:
-    """Return the best figure of the five papers."""
-    return BEST_MISTAKE_RATE.get(dataset) if metric == "mistake_rate" else None
-
-
 def classification(job: Job) -> None:
     """Run expert_mkl as a classifier, on features standardised by the whole set or online."""
     datasets, names = job.among("classification", CLASSIFICATION, ("expert_mkl",))
-    names = (*names, *ONLINE_RANKS)
-    found = run_all(job, "classification", datasets, names, printed=best_printed)
+    best = {(dataset, "mistake_rate"): rate for dataset, rate in BEST_MISTAKE_RATE.items()}
+    found = run_all(
+        job,
+        "classification",
+        datasets,
+        (*names, *ONLINE_RANKS),
+        printed=lambda _, dataset, __, metric: best.get((dataset, metric)),
+    )
     job.report.table(
         "expert_mkl in classification",
         found,
@@ -211,32 +205,30 @@ def tradeoff(job: Job) -> None:
     """Show Figure 2: error and labels by tolerance and longest pause, in one vmapped sweep."""
     datasets, names = job.among("tradeoff", ("tom",), ("amkl", "amkl_aks"))
     grid = np.array([(c, m) for m in LONGEST_PAUSES for c in TOLERANCES], np.float32)
+    stream = stream_of(job, *datasets)
     panels: list[Panel] = []
     found: list[Row] = []
-    with job.report.progress("tradeoff", len(names)) as step:
-        for name in names:
-            step(f"{name}, {len(grid)} settings and {job.seeds} seeds at once")
-            stream = stream_of(job, datasets[0])
-            built = candidate(name, ALGORITHMS[name], "regression", job.options.settings)
-            keys = keys_of(job.seeds)
-            swept = [replace(built.learner, query=Disagreement(c, m)) for c, m in grid]
-            arguments = stacked(swept), keys, stream.X, stream.y
-            outputs, seconds = timed(program(sweep, *arguments, permute=False), *arguments)
-            mse, rate = (np.asarray(v).mean(axis=2) for v in (outputs.loss, outputs.queried))
-            lines = {}
-            for m in LONGEST_PAUSES:
-                of_m = grid[:, 1] == m
-                lines[f"M = {m}"] = rate[of_m].mean(1), mse[of_m].T
-            panels.append(
-                Panel(f"{name}, tom", "share of labels", "mean squared error", lines, marks=True)
+    about = f"{len(grid)} settings and {job.seeds} seeds at once"
+    for name, _ in job.report.steps("tradeoff", [(name, about) for name in names]):
+        built = candidate(name, ALGORITHMS[name], "regression", job.options.settings)
+        swept = [replace(built.learner, query=Disagreement(c, m)) for c, m in grid]
+        arguments = stacked(swept), keys_of(job.seeds), stream.X, stream.y
+        outputs, seconds = timed(program(sweep, *arguments, permute=False), *arguments)
+        mse, rate = (np.asarray(v).mean(axis=2) for v in (outputs.loss, outputs.queried))
+        lines = {}
+        for m in LONGEST_PAUSES:
+            of_m = grid[:, 1] == m
+            lines[f"M = {m}"] = rate[of_m].mean(1), mse[of_m].T
+        panels.append(
+            Panel(f"{name}, tom", "share of labels", "mean squared error", lines, marks=True)
+        )
+        for (c, m), of_mse, of_rate in zip(grid, mse, rate, strict=True):
+            found += rows(
+                ("amkl", "tom", f"{name} (η_c = {c:g}, M = {m:g})"),
+                {"mse": of_mse, "label_rate": of_rate},
+                parameters={**built.parameters, "tolerance": float(c), "max_skips": int(m)},
+                seconds_per_run=seconds / len(grid) / job.seeds,
             )
-            for (c, m), *values in zip(grid, mse, rate, strict=True):
-                found += rows(
-                    ("amkl", "tom", f"{name} (η_c = {c:g}, M = {m:g})"),
-                    dict(zip(("mse", "label_rate"), values, strict=True)),
-                    parameters={**built.parameters, "tolerance": float(c), "max_skips": int(m)},
-                    seconds_per_run=seconds / len(grid) / job.seeds,
-                )
     job.report.table("Figure 2: tolerance and longest pause", found, units=MSE)
     job.report.plot("amkl_tradeoff", panels)
 
@@ -268,12 +260,12 @@ def regret(job: Job) -> None:
     """Measure the regret of Theorems 1 to 3, against the best fixed function in hindsight."""
     datasets, names = job.among("regret", tuple(LOSSES), LEARNERS)
     for dataset in datasets:
-        regret_by(job, dataset, LOSSES[dataset], names)
+        regret_by(job, dataset, names)
 
 
-def regret_by(job: Job, dataset: str, loss: jaxmkl.losses.Loss, names: Sequence[str]) -> None:
-    """Measure the regret by a loss, which learners and their queries use too."""
-    squared = dataset == STATIONARY
+def regret_by(job: Job, dataset: str, names: Sequence[str]) -> None:
+    """Measure the regret by a data set's loss, which learners and their queries use too."""
+    squared, loss = dataset == STATIONARY, LOSSES[dataset]
     lengths = LENGTHS if squared else ABSOLUTE_LENGTHS
     X, y = generate.examples(1, 0, lengths[-1], drift=False)
     keys = keys_of(job.seeds)
@@ -286,11 +278,11 @@ def regret_by(job: Job, dataset: str, loss: jaxmkl.losses.Loss, names: Sequence[
             hindsight = best_in_hindsight(job, keys, stream, squared)
             for name in names:
                 step(f"{dataset}, {length} examples, {name}")
-                arguments: dict[str, Any] = {**rates(name, length)}
-                arguments |= {} if squared else {"loss": loss}
+                arguments: dict[str, Any] = rates(name, length) | (
+                    {} if squared else {"loss": loss}
+                )
                 built = candidate(name, name, "regression", job.options.settings, **arguments)
-                learner = by_loss(built.learner, loss)
-                runs = evaluate(learner, stream, job.seeds, permute=False)
+                runs = evaluate(by_loss(built.learner, loss), stream, job.seeds, permute=False)
                 total = runs.error[:, -1] * length
                 if not squared:
                     total = np.abs(runs.prediction - stream.y).sum(axis=1)
@@ -346,13 +338,11 @@ def best_in_hindsight(job: Job, keys: jax.Array, stream: Stream, squared: bool) 
     learner = candidate("raker", "raker", "regression", job.options.settings).learner
     # only those parts of the states are used that learning does not change
     states, _ = jaxmkl.run_many(learner, keys, stream.X[:1], stream.y[:1], permute=False)
+    losses = hindsight_losses if squared else functools.partial(absolute_losses, near=1.1)
     totals = []
     for seed in range(len(keys)):
         state = jax.tree.map(lambda leaf, seed=seed: leaf[seed], states)
-        ridge = PENALTY * len(stream.y)
-        arguments = learner, state, stream.X, stream.y, ridge
-        losses = hindsight_losses(*arguments) if squared else absolute_losses(*arguments, near=1.1)
-        totals.append(losses)
+        totals.append(losses(learner, state, stream.X, stream.y, PENALTY * len(stream.y)))
     return np.min(totals, axis=1)
 
 
@@ -367,21 +357,21 @@ def exponent(lengths: np.ndarray, regrets: np.ndarray) -> np.ndarray:
     return logs @ centred / (centred @ centred)
 
 
-GENERATED = (STATIONARY, ABSOLUTE, ABRUPT, *LEARNED_GENERATED, *RIVER, DIGITS)
+GENERATED = (STATIONARY, ABSOLUTE, ABRUPT, *amkl_learned.GENERATED, *amkl_river.DATASETS, DIGITS)
 PAPER = Paper(
     name="amkl",
     title="Active learning with multiple kernels (Hong and Chae)",
     datasets=(
         *REGRESSION,
         *CLASSIFICATION,
-        *LEARNED_TABLES,
-        *(name for name in PROBABLE_TABLES if name not in CLASSIFICATION),
+        *amkl_learned.TABLES,
+        *(name for name in PROBABLE if name not in CLASSIFICATION),
         *GENERATED,
     ),
     algorithms=ALGORITHMS,
     parts=(
-        *(tables, support, classification, mixture, labels, drift, learned, densities),
-        *(probabilities, river, tradeoff, curves, regret),
+        *(tables, support, classification, mixture, labels, drift, amkl_learned.learned),
+        *(densities, probabilities, amkl_river.river, tradeoff, curves, regret),
     ),
     default_parts=("tables", "classification"),
     task="regression",

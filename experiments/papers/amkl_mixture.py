@@ -1,7 +1,5 @@
 """The aggregates of expert_mkl: on the data sets of the papers, and after abrupt changes."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 import jaxmkl
@@ -28,15 +26,19 @@ BATCH_SEEDS = 2  # orders of a batch model; in file order there is one run, as n
 
 def mixture(job: Job) -> None:
     """Run expert_mkl with different aggregates, beside refitted batch models."""
-    task = dict.fromkeys(CLASSIFICATION, "classification")
 
     def arguments(dataset: str, name: str) -> dict:
-        return combined(task.get(dataset, "regression"), name)
+        return combined("classification" if dataset in CLASSIFICATION else "regression", name)
 
     job = with_fixed_bank(job)
     measured = of_both_tasks(job, "mixture", VARIANTS, arguments)
     datasets = list(dict.fromkeys(row.dataset for row in measured))
-    batch(job, datasets)
+    for stream, name in job.each("refitted", datasets, [*MODELS], stream_of):
+        orders = np.arange(len(stream.y))[None]
+        if stream.task == "classification":  # the same orders as of the learners
+            keys = keys_of(job.seeds)[:BATCH_SEEDS]
+            orders = np.asarray(jaxmkl.permutations(keys, len(stream.y)))
+        job.results[stream.name, name] = refitted(name, stream, orders)
     found: list[Row] = []
     for dataset in datasets:
         for name in (*VARIANTS, *MODELS):
@@ -56,21 +58,10 @@ def mixture(job: Job) -> None:
 def later(runs: Runs) -> Measured:
     """Return the error after the first EVERY rounds, or nothing if the stream is not longer."""
     error, rounds = runs.error, runs.error.shape[1]
-    measured = {}
-    if rounds > EVERY:
-        total = error[:, -1] * rounds - error[:, EVERY - 1] * EVERY
-        measured = {f"later_{runs.metric}": total / (rounds - EVERY)}
-    return Measured(measured, runs.seconds_per_run)
-
-
-def batch(job: Job, datasets: Sequence[str]) -> None:
-    """Run the batch models, in the same orders as the learners."""
-    for stream, name in job.each("refitted", datasets, [*MODELS], stream_of):
-        orders = np.arange(len(stream.y))[None]
-        if stream.task == "classification":
-            keys = keys_of(job.seeds)[:BATCH_SEEDS]
-            orders = np.asarray(jaxmkl.permutations(keys, len(stream.y)))
-        job.results[stream.name, name] = refitted(name, stream, orders)
+    if rounds <= EVERY:
+        return Measured({}, runs.seconds_per_run)
+    total = error[:, -1] * rounds - error[:, EVERY - 1] * EVERY
+    return Measured({f"later_{runs.metric}": total / (rounds - EVERY)}, runs.seconds_per_run)
 
 
 ABRUPT = "abrupt"

@@ -82,7 +82,7 @@ def test_parts_whose_learners_have_other_banks_share_no_runs(monkeypatch):
     monkeypatch.setattr(amkl_runs, "stream_of", lambda *given: stream)
     monkeypatch.setattr(amkl_runs, "candidate", made)
     monkeypatch.setattr(amkl_labels, "LABEL_RATES", ())
-    monkeypatch.setattr(amkl_labels, "installed", lambda: False)
+    monkeypatch.setattr(amkl_labels, "find_spec", lambda name: None)
     options = Options("amkl", settings={"num_features": 2})
     job = Job(amkl.PAPER, options, Report("amkl"), ("german",), ("expert_mkl",), 1)
     amkl.classification(job)

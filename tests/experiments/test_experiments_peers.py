@@ -11,7 +11,7 @@ from experiment_rows import stand_in, value
 from sklearn.linear_model import LogisticRegression, Ridge
 
 import jaxmkl
-from experiments import asked, evaluate, generate, refitted, report
+from experiments import evaluate, generate, refitted, report
 from experiments.__main__ import main
 from experiments.options import Options
 from experiments.papers import amkl, amkl_labels, amkl_mixture, amkl_river
@@ -130,7 +130,7 @@ def strategies(monkeypatch):
         def __init__(self, classes):
             self.classes = classes
 
-    stream = dict.fromkeys(asked.STRATEGIES, EverySecond)
+    stream = dict.fromkeys(amkl_labels.STRATEGIES, EverySecond)
     parts = {"stream": stream, "base": {"SkactivemlClassifier": Classifier}}
     made = {part: stand_in(monkeypatch, f"skactiveml.{part}", **of) for part, of in parts.items()}
     stand_in(monkeypatch, "skactiveml", **made)
@@ -141,7 +141,7 @@ def strategies(monkeypatch):
 @pytest.mark.parametrize("how", ["Split", "StreamProbabilisticAL"])
 def test_a_strategy_asks_and_the_learner_learns(stream, strategies, how):
     learner = jaxmkl.raker(num_features=4, loss="logistic")
-    runs = asked.asked_by(how, 0.5, learner, stream, 2)
+    runs = amkl_labels.asked_by(how, 0.5, learner, stream, 2)
     query = jaxmkl.query.Disagreement(math.inf, 1)  # every second label, from the first on
     same = jaxmkl.raker(num_features=4, loss="logistic", query=query)
     ours = evaluate.evaluate(same, stream, 2, permute=True)
@@ -167,7 +167,7 @@ def test_strategies_stand_beside_the_rate(data_folder, strategies, monkeypatch):
     shown = report.Report("python -m experiments amkl")
     job = Job(amkl.PAPER, options, shown, ("german",), ("expert_mkl",), 3)
     amkl_labels.strategies(job, ["german"])
-    names = {f"expert_mkl ({how} 0.5)" for how in ("rate", "chance", *asked.STRATEGIES)}
+    names = {f"expert_mkl ({how} 0.5)" for how in ("rate", "chance", *amkl_labels.STRATEGIES)}
     assert {(r.dataset, r.algorithm) for r in shown.rows} == {
         ("german, 60 examples", name) for name in names
     }
@@ -234,4 +234,4 @@ def test_peers_that_are_not_installed_are_left_out(data_folder, monkeypatch, cap
         monkeypatch.setitem(sys.modules, package, None)
     assert main(["amkl", "--parts", "river", "--datasets", "Bananas"]) == 0
     assert "river: the package river is not installed" in capsys.readouterr().out
-    assert not asked.installed()
+    assert amkl_labels.find_spec("skactiveml") is None
