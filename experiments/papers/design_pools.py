@@ -3,12 +3,12 @@
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import jax
 import numpy as np
 import scipy.sparse
-import sklearn.datasets
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.feature_extraction.text import TfidfTransformer
 
 import jaxmkl
@@ -47,18 +47,21 @@ MOST_LABELS = dict(zip(SIZES, (100, 55, 55, 50, 75, 100), strict=True))
 MOST_LABELS |= {"breast_cancer": 50, "wine": 40, "digits": 75}
 EVERY = 5
 DIGITS = 500  # images of digits in use
-TEXTS = ("reuters_4class",)
+TEXTS = ("reuters_4class", "reuters21578", "sentiment")
 
 POOL_SHARE = 0.7
 AT_ONCE = 2**28  # bytes of the Gram matrices of splits that are processed at once, at most
 SHARES = (0.1, 0.01, 0.001)  # of the largest penalty
 
 
+Points: TypeAlias = np.ndarray | scipy.sparse.csr_matrix
+
+
 class Splits(NamedTuple):
     """A data set, split at random into pools and test points S times."""
 
     name: str
-    X: np.ndarray | scipy.sparse.csr_matrix  # features (n, D), dense, or a matrix of SciPy
+    X: Points  # features (n, D)
     inner: np.ndarray  # inner products of the features (n, n)
     y: np.ndarray  # classes (n,)
     pools: np.ndarray  # indices (S, m) of the points that may be labelled
@@ -66,21 +69,21 @@ class Splits(NamedTuple):
     counts: np.ndarray  # numbers of labels (N,) at which the accuracy is measured
 
 
-def first_digits() -> tuple[np.ndarray, np.ndarray]:
-    """Return the first 500 images of handwritten digits."""
-    X, y = sklearn.datasets.load_digits(return_X_y=True)
-    return X[:DIGITS], y[:DIGITS]
-
-
 BUNDLED: Mapping[str, Callable[[], tuple[np.ndarray, np.ndarray]]] = {
-    "breast_cancer": functools.partial(sklearn.datasets.load_breast_cancer, return_X_y=True),
-    "wine": functools.partial(sklearn.datasets.load_wine, return_X_y=True),
-    "digits": first_digits,
+    "breast_cancer": functools.partial(load_breast_cancer, return_X_y=True),
+    "wine": functools.partial(load_wine, return_X_y=True),
+    "digits": lambda: (load_digits().data[:DIGITS], load_digits().target[:DIGITS]),
 }
 
 
-def features_of(job: Job, name: str) -> tuple[np.ndarray | scipy.sparse.csr_matrix, np.ndarray]:
-    """Return features and classes: columns on [-1, 1], or for texts tf-idf in rows of length 1."""
+def tf_idf(counts: Points) -> scipy.sparse.csr_matrix:
+    """Return the counts of words as tf-idf in rows of length 1."""
+    rows = scipy.sparse.csr_matrix(counts, dtype=np.float64)
+    return TfidfTransformer().fit_transform(rows).tocsr()
+
+
+def splits_of(job: Job, name: str) -> Splits:
+    """Read a data set and split it: columns are on [-1, 1], texts tf-idf."""
     if name in BUNDLED:
         X, y = BUNDLED[name]()
     else:
@@ -90,23 +93,20 @@ def features_of(job: Job, name: str) -> tuple[np.ndarray | scipy.sparse.csr_matr
         if found != SIZES[name]:
             sizes = ["{} points, {} features, {} classes".format(*s) for s in (found, SIZES[name])]
             job.report.say(f"{name}: {sizes[0]}; in the paper's Table III: {sizes[1]}")
-    if name in TEXTS:
-        X = scipy.sparse.csr_matrix(X, dtype=np.float64)
-        return TfidfTransformer().fit_transform(X).tocsr(), y
-    return jaxmkl.tables.scale(np.asarray(X, np.float64), "symmetric"), y
-
-
-def splits_of(job: Job, name: str) -> Splits:
-    """Read a data set and split it."""
-    X, y = features_of(job, name)
-    n = X.shape[0]
-    m = int(POOL_SHARE * n)
-    inner = X @ X.T
-    inner = inner.toarray() if scipy.sparse.issparse(inner) else inner
-    orders = np.asarray(jaxmkl.permutations(keys_of(job.seeds), n))
-    most = min(MOST_LABELS[name], m)
+    is_text = name in TEXTS
+    X = tf_idf(X) if is_text else jaxmkl.tables.scale(np.asarray(X, np.float64), "symmetric")
+    inner = (X @ X.T).toarray() if is_text else X @ X.T
+    pools, tests = split_at_random(len(y), job.seeds)
+    most = min(MOST_LABELS[name], pools.shape[1])
     counts = np.arange(min(EVERY, most), most + 1, EVERY)
-    return Splits(name, X, inner, np.asarray(y), orders[:, :m], orders[:, m:], counts)
+    return Splits(name, X, inner, np.asarray(y), pools, tests, counts)
+
+
+def split_at_random(number: int, seeds: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return indices (S, m) of the points of pools, and those (S, n - m) of the others."""
+    orders = np.asarray(jaxmkl.permutations(keys_of(seeds), number))
+    m = int(POOL_SHARE * number)
+    return orders[:, :m], orders[:, m:]
 
 
 def grams_of(inner: np.ndarray, pools: np.ndarray) -> np.ndarray:
@@ -121,7 +121,7 @@ def accepts(factory: str) -> tuple[str, ...]:
     ('regularization', 'absolute')
     """
     method = getattr(design, factory, None)
-    known = () if method is None else inspect.signature(method).parameters
+    known = inspect.signature(method).parameters if method else ()
     return tuple(name for name in known if name in SETTABLE)
 
 
@@ -186,9 +186,8 @@ def chooser(
     factory: str, num_points: int, settings: tuple
 ) -> Callable[[jax.Array, jax.Array], design.Design]:
     """Return a jitted function of Gram matrices and a regularization."""
-    # the papers' ridge
-    shared = {"share_of": "columns"} if factory == "ted" else {}
-    arguments = shared | dict(settings)
+    papers_ridge = {"share_of": "columns"} if factory == "ted" else {}
+    arguments = papers_ridge | dict(settings)
     method = functools.partial(getattr(design, factory), num_points=num_points, **arguments)
 
     def choose(grams: jax.Array, regularization: jax.Array) -> design.Design:
@@ -261,12 +260,11 @@ def choices(
     factory = ALGORITHMS[name]
     if factory == "random":
         return {"": random_points(len(grams), grams.shape[-1], num_points)}
+    of_kernels = {"": grams if name in CONSENSUS else grams.mean(axis=1)}
+    if name.endswith("*"):
+        of_kernels = {kernel: grams[:, t] for t, kernel in enumerate(KERNELS)}
     arguments = settings_of(factory, settings)
-    if name in CONSENSUS:
-        return {"": chosen_points(factory, grams, num_points, arguments)}
-    if not name.endswith("*"):
-        return {"": chosen_points(factory, grams.mean(axis=1), num_points, arguments)}
     return {
-        kernel: chosen_points(factory, grams[:, t], num_points, arguments)
-        for t, kernel in enumerate(KERNELS)
+        kernel: chosen_points(factory, given, num_points, arguments)
+        for kernel, given in of_kernels.items()
     }

@@ -79,10 +79,10 @@ def accuracies(pool: Labelled, test: Labelled, plan: str, key: jax.Array) -> np.
     return np.array(scores)
 
 
-def early_and_late(accuracy: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the means (S,) of accuracies (S, N) from 10 labels to ``EARLY``, and after that."""
-    turn = EARLY // EVERY
-    return {"50": accuracy[:, 1:turn].mean(axis=1), "200": accuracy[:, turn + 1 :].mean(axis=1)}
+def early_and_late(what: str, curves: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the means (S,) of curves (S, N) from 10 labels to ``EARLY``, and after that."""
+    parts = {"50": slice(1, EARLY // EVERY), "200": slice(EARLY // EVERY + 1, None)}
+    return {f"{what}_{time}": curves[:, part].mean(axis=1) for time, part in parts.items()}
 
 
 def rounds(job: Job) -> None:
@@ -94,12 +94,10 @@ def rounds(job: Job) -> None:
     found: list[Row] = []
     for dataset in job.report.steps("rounds", datasets):
         curves = of_pool(job, dataset)
-        other = early_and_late(curves["random"])
         for plan, accuracy in curves.items():
-            means = early_and_late(accuracy)
-            values = {f"accuracy_{time}": of for time, of in means.items()}
+            values = early_and_late("accuracy", accuracy)
             if plan != "random":
-                values |= {f"gain_{time}": of - other[time] for time, of in means.items()}
+                values |= early_and_late("gain", accuracy - curves["random"])
             labels = EVERY * np.arange(1, accuracy.shape[1] + 1)
             parameters = {"labels": labels, "accuracies": accuracy.mean(axis=0)}
             found += rows(("design", dataset, plan), values, parameters=parameters)

@@ -13,7 +13,6 @@ import numpy as np
 import scipy.sparse
 import sklearn.datasets
 from sklearn.cluster import KMeans
-from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
@@ -21,12 +20,11 @@ import jaxmkl
 from jaxmkl import design
 from jaxmkl.evaluate import Row, rows
 
-from ..evaluate import keys_of
 from ..options import refused
+from .design_pools import TEXTS, Points, split_at_random, tf_idf
 from .design_wins import apart, score_of
 from .paper import Job
 
-Points: TypeAlias = np.ndarray | scipy.sparse.csr_matrix
 Labelled: TypeAlias = tuple[Points, np.ndarray]  # points and their classes
 SELECTORS: Mapping[str, Mapping[str, object]] = {  # arguments of from_points
     "random": {"method": "random"},
@@ -43,10 +41,9 @@ DENSE = (
     *("sonar", "heart", "segmentation", "australian", "orl", "german", "svmguide3", "spambase"),
     *("magic04", "mushrooms", "madelon", "a9a", "cod_rna", "susy"),
 )
-TEXTS = ("reuters_4class", "reuters21578", "sentiment")
 COUNTS = tuple(range(5, 51, 5))
 DRAWS = 5  # of random points, a split
-POOL_SHARE, MOST_POINTS, MOST_TESTS = 0.7, 2000, 1000
+MOST_POINTS, MOST_TESTS = 2000, 1000
 LEARNERS: Mapping[str, Callable[[], SVC | KNeighborsClassifier]] = {
     "c10": lambda: SVC(C=10.0),
     "c1": lambda: SVC(C=1.0),
@@ -75,7 +72,7 @@ def points_of(job: Job, name: str) -> tuple[Points, np.ndarray]:
             return file["X"].astype(np.float64), y
         parts = file["data"].astype(np.float64), file["indices"], file["indptr"]
         X = scipy.sparse.csr_matrix(parts, tuple(file["shape"]))
-    return (TfidfTransformer().fit_transform(X).tocsr(), y) if name in TEXTS else (X.toarray(), y)
+    return tf_idf(X) if name in TEXTS else X.toarray(), y
 
 
 def standardised(X: Points, pool: np.ndarray, test: np.ndarray) -> tuple[Points, Points]:
@@ -93,10 +90,8 @@ def splits_of(
 ) -> Iterator[tuple[Labelled, Labelled]]:
     """Yield the pool and the test of each split of a data set."""
     X, y = points_of(job, dataset)
-    n = X.shape[0]
-    m = int(POOL_SHARE * n)
-    for order in np.asarray(jaxmkl.permutations(keys_of(job.seeds), n)):
-        pool, test = order[: min(m, most_points)], order[m : m + most_tests]
+    for pool, test in zip(*split_at_random(len(y), job.seeds), strict=True):
+        pool, test = pool[:most_points], test[:most_tests]
         points, others = standardised(X, pool, test)
         yield (points, y[pool]), (others, y[test])
 
@@ -125,24 +120,20 @@ def chosen(name: str, X: Points, seed: int) -> list[np.ndarray]:
 
 def accuracies(pool: Labelled, test: Labelled, labelled: Sequence) -> np.ndarray:
     """Return the accuracies (L,) of the learners, means over sets of labelled points."""
-    found = np.empty((len(labelled), len(LEARNERS)))
-    for i, points in enumerate(labelled):
-        X, y = pool
-        for j, make in enumerate(LEARNERS.values()):
-            found[i, j] = score_of(make(), (X[points], y[points]), test)
-    return found.mean(axis=0)
+    known = [tuple(part[points] for part in pool) for points in labelled]
+    found = [[score_of(make(), given, test) for make in LEARNERS.values()] for given in known]
+    return np.mean(found, axis=0)
 
 
 def measured(job: Job, dataset: str, names: Sequence[str]) -> dict[str, np.ndarray]:
     """Return the accuracies (S, L) of each selector; random ones are means of several draws."""
-    found = {name: np.empty((job.seeds, len(LEARNERS))) for name in names}
+    found: dict[str, list[np.ndarray]] = {name: [] for name in names}
     for s, (pool, test) in enumerate(splits_of(job, dataset, MOST_POINTS, MOST_TESTS)):
-        measure = functools.partial(accuracies, pool, test)
         for name in names:
-            draws = range(DRAWS) if name == "random" else range(1)
-            each = [measure(chosen(name, pool[0], DRAWS * s + draw)) for draw in draws]
-            found[name][s] = np.mean(each, axis=0)
-    return found
+            seeds = range(DRAWS * s, DRAWS * s + (DRAWS if name == "random" else 1))
+            each = [accuracies(pool, test, chosen(name, pool[0], seed)) for seed in seeds]
+            found[name].append(np.mean(each, axis=0))
+    return {name: np.stack(each) for name, each in found.items()}
 
 
 def verdicts(measured: Sequence[Row]) -> list[str]:
@@ -152,17 +143,14 @@ def verdicts(measured: Sequence[Row]) -> list[str]:
     >>> verdicts(rows(("design", "wine", "ted"), gains))
     ['ted: pools better / worse by two standard errors: c10 1 / 0, c1 0 / 1, of 1']
     """
-    lines = []
-    gains = [one for one in measured if one.metric.startswith("gain_")]
-    for name in dict.fromkeys(one.algorithm for one in gains):
-        parts, pools = [], 0
-        for metric in dict.fromkeys(one.metric for one in gains):
-            some = [one for one in gains if (one.algorithm, one.metric) == (name, metric)]
-            better, worse = apart(some)
-            parts.append(f"{metric.removeprefix('gain_')} {better} / {worse}")
-            pools = len(some)
-        text = "pools better / worse by two standard errors"
-        lines.append(f"{name}: {text}: {', '.join(parts)}, of {pools}")
+    gains: dict[str, dict[str, list[Row]]] = {}
+    for one in measured:
+        if one.metric.startswith("gain_"):
+            gains.setdefault(one.algorithm, {}).setdefault(one.metric[5:], []).append(one)
+    text, lines = "pools better / worse by two standard errors", []
+    for name, of_name in gains.items():
+        parts = [f"{what} {' / '.join(map(str, apart(some)))}" for what, some in of_name.items()]
+        lines.append(f"{name}: {text}: {', '.join(parts)}, of {len(next(iter(of_name.values())))}")
     return lines
 
 
@@ -176,11 +164,14 @@ def selectors(job: Job) -> None:
     for dataset in job.report.steps("selectors", datasets):
         scores = measured(job, dataset, names)
         for name, accuracy in scores.items():
-            of_name = dict(zip(LEARNERS, accuracy.T, strict=True))
-            values = {f"accuracy_{learner}": of for learner, of in of_name.items()}
+            figures = {"accuracy": accuracy}
             if name != "random":
-                gains = dict(zip(LEARNERS, (accuracy - scores["random"]).T, strict=True))
-                values |= {f"gain_{learner}": of for learner, of in gains.items()}
+                figures["gain"] = accuracy - scores["random"]
+            values = {
+                f"{figure}_{learner}": of_learner
+                for figure, of_learners in figures.items()
+                for learner, of_learner in zip(LEARNERS, of_learners.T, strict=True)
+            }
             parameters = {"labels": COUNTS, "draws": DRAWS if name == "random" else None}
             found += rows(("design", dataset, name), values, parameters=parameters)
     notes = [*NOTES, *verdicts(found)]

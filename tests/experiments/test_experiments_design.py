@@ -19,11 +19,9 @@ from experiments.commands import IN_PARTS
 from experiments.evaluate import keys_of
 from experiments.options import Options
 from experiments.papers import design as experiment
-from experiments.papers import design_plane as plane
 from experiments.papers import design_pools as choosing
 from experiments.papers import design_rounds as rounds
 from experiments.papers import design_selectors as selecting
-from experiments.papers import design_tuned as tuning
 from experiments.papers import design_wins as winning
 from experiments.papers.paper import Job
 from experiments.papers.printed import DESIGN_WINS, printed, table
@@ -292,7 +290,7 @@ def test_the_picture(play, tmp_path):
     assert pictures(tmp_path / "plots") == {"design_plane.png"}
     found = []
     for seed in range(2):
-        X = plane.plane(seed)
+        X = experiment.plane(seed)
         with jax.enable_x64(True):
             gram = jaxmkl.design.dictionary(X).mean(axis=0)
             chosen = np.asarray(jaxmkl.design.ted(gram, num_points=12, share_of="columns").ranking)
@@ -352,7 +350,7 @@ def test_pools_of_the_benchmark():
 
 @pytest.mark.endless
 def test_a_tuned_penalty_is_the_best_of_the_grid_on_the_test_points(play, small, monkeypatch):
-    monkeypatch.setattr(tuning, "GRID", (0.1, 1000.0))
+    monkeypatch.setattr(winning, "GRID", (0.1, 1000.0))
     rows = play("design --parts tuned", "wine", seeds=2)
     X, y = few_points()
     X = 2 * (X - X.min(0)) / np.ptp(X, axis=0) - 1
