@@ -1,10 +1,9 @@
 """The report of an experiment: progress, tables beside the printed figures, JSON and plots."""
 
 import json
-import math
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TypeVar
 
@@ -42,33 +41,21 @@ class Report:
 
         Yields a function that must be called with the name of each step when it begins.
         """
-        if not self.console.is_terminal:
-            count, began = 0, time.perf_counter()
+        count, began, terminal = 0, time.perf_counter(), self.console.is_terminal
+        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+        bar = Progress(*columns, TimeElapsedColumn(), console=self.console, transient=True)
+        task = bar.add_task(title, total=total)
 
-            def line(name: str) -> None:
-                nonlocal count
-                count += 1
+        def step(name: str) -> None:
+            nonlocal count
+            bar.update(task, description=f"{title}: {name}", completed=count)
+            count += 1
+            if not terminal:
                 seconds = time.perf_counter() - began
                 self.say(f"[{title} {count}/{total}, {seconds:.0f} s] {name}")
 
-            yield line
-            return
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-        )
-        with Progress(*columns, console=self.console, transient=True) as bar:
-            task = bar.add_task(title, total=total)
-            begun = False
-
-            def show(name: str) -> None:
-                nonlocal begun
-                bar.update(task, description=f"{title}: {name}", advance=1 if begun else 0)
-                begun = True
-
-            yield show
+        with bar if terminal else nullcontext():
+            yield step
 
     def steps(self, title: str, items: Collection[Item]) -> Iterator[Item]:
         """Yield names, or tuples of names, and show the progress of the loop over them."""
@@ -172,6 +159,7 @@ def _mean_and_std(row: Row | None, unit: float) -> str:
     if row is None:
         return "-"
     mean = figure(row.mean, unit)
-    if row.std == 0 or math.isnan(row.mean) or "e" in mean:
-        return mean if row.std == 0 or mean == "-" else f"{mean} ± {figure(row.std, unit)}"
-    return f"{mean} ± {row.std / unit:.{decimals(row.mean / unit)}f}"
+    if row.std == 0 or mean == "-":
+        return mean
+    fixed = f"{row.std / unit:.{decimals(row.mean / unit)}f}"
+    return f"{mean} ± {figure(row.std, unit) if 'e' in mean else fixed}"
