@@ -17,17 +17,13 @@ def hindsight_losses(
 
         loss_p = Σ_t (θ_p·z_p(x_t) - y_t)²,   θ_p = argmin_θ Σ_t (θ·z_p(x_t) - y_t)² + λ |θ|²
 
-    on the learner's own random features z_p; of several best θ (λ = 0) the shortest is taken. The
-    solution uses the triangular factor of the features in float64, block by block, instead of
+    on the random features z_p of the learner, such as :func:`jaxmkl.raker`, in this state; of
+    several best θ (λ = 0) the shortest is taken. X (T, D) and y (T,) may have rows that are not
+    finite, which are left out. The losses are without the penalty λ, ``regularization``.
+
+    The solution uses the triangular factor of the features in float64, block by block, instead of
     normal equations, which would square the condition number: memory does not grow with T, and
     features may be dependent.
-
-    Args:
-        learner: a learner on random features, such as :func:`jaxmkl.raker`.
-        state: one of its states, for the frequencies (P, F, D) of the first bank of models.
-        X: inputs (T, D). Rows that are not finite, in X or y, are left out, as the learner does.
-        y: numbers (T,); at least one row is finite.
-        regularization: λ >= 0. The losses are without the penalty.
 
     >>> import jax, jaxmkl
     >>> learner = jaxmkl.raker(jaxmkl.Gaussian([0.1, 1.0]))
@@ -74,16 +70,11 @@ def absolute_losses(
 
         loss_p = Σ_t |θ_p·z_p(x_t) - y_t|,   θ_p = argmin_θ Σ_t |θ·z_p(x_t) - y_t| + λ |θ|²
 
-    by least squares with weights 1 / |θ·z_p(x_t) - y_t| of the round before, at most a thousand
-    times 1 over the mean of |y|. Except for that limit no round raises the penalised sum. The
-    features of all T examples are held in memory.
-
-    Args:
-        learner, state, X, y: as for :func:`hindsight_losses`; all rows are finite.
-        regularization: λ > 0. The losses are without the penalty.
-        rounds: the number of systems that are solved for a kernel.
-        near: a kernel whose loss is more than ``near`` times the least after three rounds is not
-            improved further, as it will not be the best.
+    by ``rounds`` of least squares with weights 1 / |θ·z_p(x_t) - y_t| of the round before, at most
+    a thousand times 1 over the mean of |y|. Except for that limit no round raises the penalised
+    sum. A kernel whose loss is more than ``near`` times the least after three rounds is not
+    improved further, as it will not be the best. Otherwise as :func:`hindsight_losses`, but that
+    all rows are finite, λ > 0, and the features of all T examples are held in memory.
 
     >>> import jax, jaxmkl
     >>> learner = jaxmkl.raker(jaxmkl.Gaussian([0.1, 1.0]))

@@ -93,16 +93,6 @@ def with_step_size(learner: jaxmkl.MKL, step_size: float | jax.Array) -> jaxmkl.
     return dataclasses.replace(learner, models=dataclasses.replace(bank, rule=rule))
 
 
-def query(name: str, value: float) -> jaxmkl.query.Query:
-    """Return a query by its name; the value is h, or the share that is asked for by chance.
-
-    >>> query("chance", 0.5)
-    Random(rate=0.5)
-    """
-    known = {"unsure": "Uncertainty", "margin": "Margin", "chance": "Random"}
-    return getattr(jaxmkl.query, known[name])(value)
-
-
 def scoring(learner: Any) -> jaxmkl.MKL:
     """Return a learner that draws one kernel with its score as output: a vote is never 0.
 

@@ -1,10 +1,6 @@
 """Online multi-task classification: the gain of sharing between tasks, and of queries.
 
-The paper's tables are not available, so there are no printed figures. The parts:
-
-    components    a model of all tasks and one of each, or a mixture, against either alone
-    asking        labels asked for where unsure, by the margin, or by chance, at equal rates
-    bounds        Theorems 1 and 2: losses and mistakes, and their bounds
+The paper's tables are not available, so there are no printed figures.
 """
 
 from collections.abc import Mapping
@@ -20,9 +16,9 @@ from sklearn.metrics import roc_auc_score
 
 import jaxmkl
 from jaxmkl.evaluate import Candidate, Row, rows
+from jaxmkl.query import Margin, Random, Uncertainty
 
 from ..evaluate import Measured, Stream, candidate, evaluate, stacked, sweep
-from ..inside import query
 from ..report import Panel
 from . import bounds as of_theorems
 from .paper import Job, Paper, as_published, is_published
@@ -31,7 +27,8 @@ ASKED = ("landmine", "sentiment")  # the data sets of the part asking
 DIGITS = "digits"
 DATASETS = (*ASKED, "a9a", DIGITS)
 COMPONENTS = ("mixed", "both", "local", "global")
-RULES = ("unsure", "margin", "chance")
+# queries, made of h or of the share of labels that is asked for by chance
+RULES: Mapping[str, type] = {"unsure": Uncertainty, "margin": Margin, "chance": Random}
 ALGORITHMS = dict.fromkeys((*COMPONENTS, *RULES), "multitask")
 
 OCCUPATIONS = slice(46, 60)  # columns of a9a
@@ -304,7 +301,7 @@ OF_ASKING = {**PUBLISHED, "components": "both", "update_on": "unsure"}
 
 def asking(job: Job) -> None:
     """Compare queries for the same learner and updates, at several shares of labels."""
-    datasets, names = job.among("asking", ASKED, RULES)
+    datasets, names = job.among("asking", ASKED, tuple(RULES))
     steps = len(datasets) * (len(SHARES) * len(names) + 1)
     rows: list[Row] = []
     lines: list[str] = []
@@ -332,7 +329,7 @@ def asking(job: Job) -> None:
                         lines.append(f"{dataset}, {name}: no h asks for {share:.0%} of the labels")
                         continue
                     label = f"{name} ({share:.0%})"
-                    found[name, share] = run_one(label, query=query(name, value))
+                    found[name, share] = run_one(label, query=RULES[name](value))
             everything = run_one("all labels")
             said, apart = against_chance(dataset, found)
             lines += said
@@ -352,7 +349,7 @@ def asking(job: Job) -> None:
 def label_rates(job: Job, stream: Stream, name: str) -> np.ndarray:
     """Return the shares of labels (G,) for which a query asks with each h of the grid."""
     learner = built(job, stream, name, **OF_ASKING).learner
-    learners = stacked([replace(learner, query=query(name, float(h))) for h in GRID])
+    learners = stacked([replace(learner, query=RULES[name](float(h))) for h in GRID])
     # orders that are not in the table
     keys = jax.random.split(jax.random.key(1), TRIAL_ORDERS)
     rates = sweep(learners, keys, stream.X, stream.y).queried.mean(axis=(1, 2))
