@@ -1,11 +1,4 @@
-"""Decisions by a learner's own uncertainty: which arm, which point, which label.
-
-The parts:
-
-    bandits         contextual bandits: Thompson sampling, epsilon-greedy, LinUCB
-    optimisation    Bayesian optimisation of test functions, beside random search
-    active          regression with a tenth of the labels: by variance, disagreement, chance
-"""
+"""Decisions by a learner's own uncertainty: which arm, which point, which label."""
 
 from ..papers.paper import Paper
 from .arms import BANDITS, bandits

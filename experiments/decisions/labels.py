@@ -53,17 +53,13 @@ def active(job: Job) -> None:
         return candidate(name, "expert_mkl", stream.task, settings, banks="fixed", query=query)
 
     pairs = [(dataset, name) for dataset in datasets for name in QUERIES]
-    streams: dict[str, Stream] = {}
-
-    def read(dataset: str, name: str) -> Stream:
-        if dataset not in streams:
-            streams[dataset] = stream_of(job, dataset)
-        return streams[dataset]
-
+    streams = {dataset: stream_of(job, dataset) for dataset in datasets}
     found: list[Row] = []
     lines: list[str] = []
     by_chance: dict[str, np.ndarray] = {}
-    for dataset, made, runs in job.runs("active", pairs, read, built, permute=False):
+    for dataset, made, runs in job.runs(
+        "active", pairs, lambda dataset, _: streams[dataset], built, permute=False
+    ):
         errors = runs.error[:, -1]
         by_chance.setdefault(dataset, errors)  # chance is the first
         shares = {"mse": errors, "label_rate": runs.labels[:, -1]}

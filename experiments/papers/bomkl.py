@@ -1,13 +1,4 @@
-"""Budget online multiple kernel learning: Tables 1 and 2, Figure 1, and the effect of precision.
-
-The parts:
-
-    table1        Table 1: SPA beside learners whose support grows without bound
-    table2        Table 2: SPA beside learners with a budget of as many support vectors
-    sensitivity   Figure 1: alpha and beta of SPA against mistakes, support vectors and seconds
-    precision     every row of both tables in single and in double precision
-    bounds        Lemma 1 and Theorem 2: losses and support vectors of SPA, and their bounds
-"""
+"""Budget online multiple kernel learning: Tables 1 and 2, Figure 1, the effect of precision."""
 
 import dataclasses
 from collections.abc import Callable
@@ -165,33 +156,27 @@ SAMPLE = 10_000
 def sensitivity(job: Job) -> None:
     """Show Figure 1: alpha and beta of SPA, and budgets with as many support vectors."""
     datasets, names = job.among("sensitivity", ("a9a",), TABLE_2)
-    whole = stream_of(job, *datasets)
+    whole, settings = stream_of(job, *datasets), dict(job.options.settings)
     chosen = np.sort(np.random.default_rng(0).permutation(len(whole.y))[:SAMPLE])
     stream = dataclasses.replace(whole, X=whole.X[chosen], y=whole.y[chosen])
-    swept = ("alpha", "beta", "budget")
-    settings = {k: v for k, v in job.options.settings.items() if k not in swept}
+    for swept in ("alpha", "beta", "budget"):
+        settings.pop(swept, None)
     others = [name for name in names if name != "spa"]
     pairs = list(dict.fromkeys([*((a, BETA) for a in ALPHAS), *((ALPHA, b) for b in BETAS)]))
     measured: list[Row] = []
     found: dict[tuple, Runs] = {}
-    with job.report.progress("sensitivity", len(pairs) + len(others) * len(BETAS)) as step:
-
-        def run(key: tuple, words: str, **arguments: float) -> None:
-            name = key[0]
+    keys = [*(("spa", *pair) for pair in pairs), *((n, ALPHA, b) for n in others for b in BETAS)]
+    with job.report.progress("sensitivity", len(keys)) as step:
+        for name, alpha, beta in keys:
+            words, arguments = f"α = {alpha:g}, β = {beta:g}", {"alpha": alpha, "beta": beta}
+            if name != "spa":
+                size = supports(found["spa", ALPHA, beta]).mean() / len(kernels_one_by_one())
+                words, arguments = f"as spa, β = {beta:g}", {"budget": max(1, round(size))}
             made = candidate(f"{name} ({words})", name, "classification", settings, **arguments)
             step(made.name)
             runs = evaluate(made.learner, stream, job.seeds, permute=True)
-            measured.extend(runs.rows("bomkl", f"{stream.name}, T = {len(stream.y)}", made))
-            found[key] = runs
-
-        for alpha, beta in pairs:
-            words = f"α = {alpha:g}, β = {beta:g}"
-            run(("spa", alpha, beta), words, alpha=alpha, beta=beta)
-        for name in others:
-            for beta in BETAS:
-                size = supports(found["spa", ALPHA, beta]).mean() / len(kernels_one_by_one())
-                words = f"as spa, β = {beta:g}"
-                run((name, ALPHA, beta), words, budget=max(1, round(size)))
+            measured += runs.rows("bomkl", f"{stream.name}, T = {len(stream.y)}", made)
+            found[name, alpha, beta] = runs
     job.report.table(
         "Figure 1: alpha and beta of SPA",
         measured,
@@ -235,11 +220,18 @@ def precision(job: Job) -> None:
     for stream, name in job.each("precision", datasets, names, stream_of):
         seeds = 1 if stream.name in ("magic04", "a9a") else job.seeds
         learner = built(job, stream, name)
-        single_runs = evaluate(learner.learner, stream, seeds, permute=True)
+        single = evaluate(learner.learner, stream, seeds, permute=True)
         with jax.enable_x64(True):
-            double = stream.astype(np.float64)
-            double_runs = evaluate(learner.learner, double, seeds, permute=True)
-        found += compared(stream.name, learner, single_runs, double_runs)
+            double = evaluate(learner.learner, stream.astype(np.float64), seeds, permute=True)
+        for words, runs in {"float32": single, "float64": double}.items():
+            named = learner._replace(name=f"{name} ({words})")
+            found += runs.rows("bomkl", stream.name, named)
+        differences = {
+            "mistake_rate_difference": single.error[:, -1] - double.error[:, -1],
+            "support_difference": supports(single) - supports(double),
+        }
+        of_both = "bomkl", stream.name, f"{name} (float64)"
+        found += rows(of_both, differences, parameters=learner.parameters)
     job.report.table(
         "Single and double precision",
         found,
@@ -250,20 +242,6 @@ def precision(job: Job) -> None:
             "and a9a: one order",
         ),
     )
-
-
-def compared(dataset: str, learner: Candidate, single: Runs, double: Runs) -> list[Row]:
-    """Return the rows of a learner in two precisions and of their differences."""
-    found: list[Row] = []
-    for words, runs in {"float32": single, "float64": double}.items():
-        named = learner._replace(name=f"{learner.name} ({words})")
-        found += runs.rows("bomkl", dataset, named)
-    differences = {
-        "mistake_rate_difference": single.error[:, -1] - double.error[:, -1],
-        "support_difference": supports(single) - supports(double),
-    }
-    name = "bomkl", dataset, f"{learner.name} (float64)"
-    return found + rows(name, differences, parameters=learner.parameters)
 
 
 def bounds(job: Job) -> None:

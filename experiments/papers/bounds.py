@@ -60,10 +60,8 @@ def machines(features: np.ndarray, y: np.ndarray) -> list[np.ndarray]:
     """Return weights (M,) on features (T, M): 0, and of a hinge machine for each penalty."""
     fitted = [np.zeros(features.shape[1])]
     for C in PENALTIES:
-        machine = LinearSVC(
-            loss="hinge", C=C, fit_intercept=False, max_iter=20_000, tol=1e-2, random_state=0
-        )
-        fitted.append(machine.fit(features, y).coef_[0])
+        how = {"fit_intercept": False, "max_iter": 20_000, "tol": 1e-2, "random_state": 0}
+        fitted.append(LinearSVC(loss="hinge", C=C, **how).fit(features, y).coef_[0])
     return fitted
 
 
@@ -118,12 +116,10 @@ def summary(measured: list[Row]) -> list[str]:
 
 
 @jax.jit
-def _losses_and_supports(
-    learner: jaxmkl.MKL, keys: jax.Array, X: jax.Array, y: jax.Array
-) -> tuple[jax.Array, jax.Array]:
+def _losses_and_supports(learner: jaxmkl.MKL, keys: jax.Array, *data: jax.Array) -> tuple:
     """Return the sums of hinge losses (S,) and the support vectors of each kernel (S, P)."""
-    states, outputs = jaxmkl.run_many(learner, keys, X, y, permute=False)
-    losses = jnp.maximum(0, 1 - y[None] * outputs.prediction).sum(axis=1)
+    states, outputs = jaxmkl.run_many(learner, keys, *data, permute=False)
+    losses = jnp.maximum(0, 1 - data[1][None] * outputs.prediction).sum(axis=1)
     return losses, jax.vmap(learner.info)(states).support
 
 
@@ -137,30 +133,28 @@ def of_spa(job: Job) -> list[Row]:
     gaussians = jaxmkl.Gaussian(2.0 ** np.arange(-6, 7))
     features = features_of(np.asarray(jaxmkl.Gaussian(WIDTH).gram(X, X)[0], np.float64))
     others = machines(features, y)
+    cases = {
+        f"spa (α = {alpha:g}, β = {beta:g}, {words})": (alpha, beta, kernels)
+        for alpha, beta in SPARSE
+        for words, kernels in {"13 kernels": gaussians, "one": jaxmkl.Gaussian(WIDTH)}.items()
+    }
     measured: list[Row] = []
-    with job.report.progress("bounds", 2 * len(SPARSE)) as step:
-        for alpha, beta in SPARSE:
-            for kernels, words in ((gaussians, "13 kernels"), (jaxmkl.Gaussian(WIDTH), "one")):
-                name = f"spa (α = {alpha:g}, β = {beta:g}, {words})"
-                step(name)
-                of_pair: dict[str, Any] = {"alpha": alpha, "beta": beta, "normalized_step": True}
-                made = candidate(
-                    name, "spa", "classification", settings, kernels=kernels, **of_pair
-                )
-                recorded = _losses_and_supports(made.learner, keys_of(job.seeds), X, y)
-                loss, support = (np.asarray(each, np.float64) for each in recorded)
-                most = alpha * LENGTH / beta
-                found = {"support": support[:, int(np.argmax(support.mean(axis=0)))]}
-                if words == "one":
-                    eta = float(made.parameters["step_size"])
-                    rest = eta * beta * LENGTH / min(alpha, np.sqrt(beta * eta))
-                    least = min(
-                        hinge(features @ f, y).sum() + f @ f / (2 * eta) + rest for f in others
-                    )
-                    most = min(most, least / beta)
-                    found |= {"loss": loss, "loss_bound": np.full(len(loss), least)}
-                found["support_bound"] = np.full(len(loss), most)
-                measured += rows_of("bomkl", name, found, **made.parameters)
+    for name in job.report.steps("bounds", [*cases]):
+        alpha, beta, kernels = cases[name]
+        given = {"alpha": alpha, "beta": beta, "normalized_step": True, "kernels": kernels}
+        made = candidate(name, "spa", "classification", settings, **given)
+        recorded = _losses_and_supports(made.learner, keys_of(job.seeds), X, y)
+        loss, support = (np.asarray(each, np.float64) for each in recorded)
+        most = alpha * LENGTH / beta
+        found = {"support": support[:, int(np.argmax(support.mean(axis=0)))]}
+        if kernels is not gaussians:
+            eta = float(made.parameters["step_size"])
+            rest = eta * beta * LENGTH / min(alpha, np.sqrt(beta * eta))
+            least = min(hinge(features @ f, y).sum() + f @ f / (2 * eta) + rest for f in others)
+            most = min(most, least / beta)
+            found |= {"loss": loss, "loss_bound": np.full(len(loss), least)}
+        found["support_bound"] = np.full(len(loss), most)
+        measured += rows_of("bomkl", name, found, **made.parameters)
     return measured
 
 
@@ -203,28 +197,26 @@ def of_tasks(job: Job) -> list[Row]:
     """Run one Gaussian of all tasks: with all labels, and asking where unsure."""
     X, y = stream()
     kernel = jaxmkl.Gaussian(WIDTH)
-    settings = job.options.settings
     usual: dict[str, Any] = {"kernel": kernel, "components": "global", "loss": "hinge"}
     modes: dict[str, dict[str, Any]] = {
         "global (Theorem 1)": {"update_on": "margin", "covariance": "always"},
         **{f"global (Theorem 2, h = {h:g})": {"update_on": "mistake", "h": h} for h in HS},
     }
     measured: list[Row] = []
-    with job.report.progress("bounds", len(modes)) as step:
-        for name, chosen in modes.items():
-            step(name)
-            made = candidate(name, "multitask", "classification", settings, **usual, **chosen)
-            states, traces = _traced(made.learner, keys_of(job.seeds), X, y)
-            each: list[dict[str, float]] = []
-            for seed in range(job.seeds):
-                dictionary, *trace = (
-                    jax.tree.map(lambda leaf, seed=seed: np.asarray(leaf[seed]), of)
-                    for of in (states.dictionary, *traces)
-                )
-                phi = coordinates(dictionary, trace[3], X, kernel)
-                each.append(of_run(phi, y, made.learner, *trace))
-            found = {key: np.array([one[key] for one in each]) for key in each[0]}
-            measured += rows_of("multitask", name, found, **made.parameters)
+    for name in job.report.steps("bounds", [*modes]):
+        given = usual | modes[name]
+        made = candidate(name, "multitask", "classification", job.options.settings, **given)
+        states, traces = _traced(made.learner, keys_of(job.seeds), X, y)
+        each: list[dict[str, float]] = []
+        for seed in range(job.seeds):
+            dictionary, *trace = (
+                jax.tree.map(lambda leaf, seed=seed: np.asarray(leaf[seed]), of)
+                for of in (states.dictionary, *traces)
+            )
+            phi = coordinates(dictionary, trace[3], X, kernel)
+            each.append(of_run(phi, y, made.learner, *trace))
+        found = {key: np.array([one[key] for one in each]) for key in each[0]}
+        measured += rows_of("multitask", name, found, **made.parameters)
     return measured
 
 

@@ -1,14 +1,4 @@
-"""Experimental design with multiple kernels: the choice of points of a pool to label.
-
-The parts:
-
-    tables    Figures 1 and 2, Tables I and II: accuracy against labels, and who wins how often
-    picture   which points each method chooses in two dimensions
-    selectors what learners gain from points that were chosen by the library's defaults
-    rare      whether these find a rare cluster of a large pool
-    rounds    the first points by these, the next ones by their margin, to 200 labels
-    tuned     how often gmkal wins if penalties are tuned on labels, its own or both methods'
-"""
+"""Experimental design with multiple kernels: the choice of points of a pool to label."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -119,7 +109,7 @@ def warnings_of(dataset: str, found: Mapping[str, pools.Choice], most: int) -> l
 
 
 def tables(job: Job) -> None:
-    """Show the accuracy against the number of labels, and the percentages of wins."""
+    """Show Figures 1 and 2 and Tables I and II: accuracy by labels, and who wins how often."""
     datasets, names = job.among("tables", tuple(pools.MOST_LABELS), tuple(pools.ALGORITHMS))
     accuracy_rows: list[Row] = []
     of_wins: dict[str, list[Row]] = {name: [] for name in pools.CONSENSUS}

@@ -1,14 +1,4 @@
-"""Online kernel selection in a continuum: Table 2, Figure 1, and the effect of a moving width.
-
-The parts:
-
-    table2        Table 2: OKS-SIL beside OKL-GD, OKS and Proj-KA, features not scaled
-    scaled        the same with features scaled to [-1, 1]
-    figure1       Figure 1: budget, sampling size and threshold of OKS-SIL
-    width         the width over time, and mistakes with a width that moves or is held
-    anisotropic   one width an input, where two inputs of ten matter
-    learned       expert_mkl, whose kernels are learned, beside OKS-SIL, at most 10,000 rows
-"""
+"""Online kernel selection in a continuum: Table 2, Figure 1, and the effect of a moving width."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping

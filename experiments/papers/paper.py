@@ -77,7 +77,7 @@ class Paper:
     title: str
     datasets: Sequence[str]
     algorithms: Mapping[str, str]  # the name in tables and on the command line -> the factory
-    parts: Sequence["Callable[[Job], None]"]  # by the names of the functions
+    parts: Sequence["Callable[[Job], None]"]  # named as the functions, which tell of them
     default_parts: Sequence[str]
     seeds: int = 10
     task: str = "classification"
