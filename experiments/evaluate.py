@@ -19,7 +19,6 @@ from jaxmkl.evaluate.rows import Printed
 
 from .inside import kernel_weights, kernels_of_models, num_supports
 from .options import Settings
-from .report import Panel
 
 # The learners of the amkl family, in the order of the tables.
 FAMILY = ("raker", "omkl_aks", "amkl", "amkl_aks", "expert_mkl")
@@ -38,16 +37,30 @@ class Stream:
     y: np.ndarray
     task: str
 
+    @property
+    def num_classes(self) -> int | None:
+        """The number of classes, which are 0, 1, ...; None for two classes and for numbers."""
+        several = self.task == "classification" and np.any(self.y > 1)
+        return int(self.y.max()) + 1 if several else None
+
     def astype(self, dtype: DTypeLike) -> "Stream":
         """Return the stream in another precision."""
         return dataclasses.replace(self, X=self.X.astype(dtype), y=self.y.astype(dtype))
 
+    def standardised(self, first: int) -> "Stream":
+        """Return inputs, and targets that are numbers, scaled by the first ones' moments; float32.
 
-def scaled_by_first(values: np.ndarray, number: int) -> np.ndarray:
-    """Return values (T, ...), float64, standardised by the moments of the first ones."""
-    values = np.asarray(values, np.float64)
-    mean, deviation = values[:number].mean(axis=0), values[:number].std(axis=0)
-    return (values - mean) / np.where(deviation > 0, deviation, 1.0)
+        >>> Stream("a", np.arange(10.0)[:, None], np.arange(10.0), "regression").standardised(2).y
+        array([-1.,  1.,  3.,  5.,  7.,  9., 11., 13., 15., 17.], dtype=float32)
+        """
+
+        def scaled(values: np.ndarray) -> np.ndarray:
+            values = np.asarray(values, np.float64)
+            mean, deviation = values[:first].mean(axis=0), values[:first].std(axis=0)
+            return (values - mean) / np.where(deviation > 0, deviation, 1.0)
+
+        y = scaled(self.y) if self.task == "regression" else self.y
+        return dataclasses.replace(self, X=scaled(self.X), y=y).astype(np.float32)
 
 
 def candidate(
@@ -137,23 +150,15 @@ class Runs:
         return Measured(measured, self.seconds_per_run).rows(*name)
 
 
-class Stages(NamedTuple):
-    """The seconds of the stages before a first call."""
-
-    trace: float = 0.0
-    lowering: float = 0.0
-    compile: float = 0.0
-
-
 def compiled(
     function: Any, *arguments: Any, brief: bool = False, **static: Any
-) -> tuple[Any, Stages]:
+) -> tuple[Any, dict[str, list[float]]]:
     """Trace, lower and compile a jitted function for its arguments; static ones are named.
 
     A function that only runs briefly (``brief``) is optimised less.
 
     Returns:
-        the compiled function of the arguments, and the seconds of each stage.
+        the compiled function of the arguments, and the seconds of each stage, as a metric.
     """
     traced, tracing = timed(functools.partial(function.trace, **static), *arguments)
     lowered, lowering = timed(traced.lower)
@@ -162,7 +167,8 @@ def compiled(
         ready, compiling = timed(lowered.compile, options)
     except jax.errors.JaxRuntimeError:  # this version does not know the options
         ready, compiling = timed(lowered.compile)
-    return ready, Stages(tracing, lowering, compiling)
+    stages = {"trace": tracing, "lowering": lowering, "compile": compiling}
+    return ready, {f"{stage}_seconds": [seconds] for stage, seconds in stages.items()}
 
 
 _programs: dict[tuple, Callable] = {}
@@ -270,14 +276,3 @@ def recent(running: np.ndarray, window: int) -> np.ndarray:
     before = np.zeros_like(total)
     before[..., window:] = total[..., :-window]
     return (total - before) / np.minimum(count, window)
-
-
-def over_time(title: str, results: Mapping[str, Runs]) -> list[Panel]:
-    """Return panels of the learners' errors and shares of labels up to each round."""
-    metric = next(iter(results.values())).metric.replace("_", " ")
-    errors = {name: (runs.times, runs.error) for name, runs in results.items()}
-    labels = {name: (runs.times, runs.labels) for name, runs in results.items()}
-    return [
-        Panel(title, "examples", f"{metric} so far", errors),
-        Panel(title, "examples", "share of labels so far", labels),
-    ]

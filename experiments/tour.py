@@ -12,7 +12,7 @@ import jaxmkl
 from jaxmkl.evaluate import PAUSES, Row, check_settings, parameters_of, pausing
 
 from . import generate
-from .evaluate import FAMILY, Runs, Stream, candidate, over_time, prepare, recent
+from .evaluate import FAMILY, Runs, Stream, candidate, prepare, recent
 from .names import known_algorithms
 from .options import Options, chosen
 from .report import Panel, Report
@@ -60,11 +60,14 @@ DEFAULT = ("diabetes", "breast_cancer", "drift")
 
 def panels(name: str, results: dict[str, Runs]) -> list[Panel]:
     """Return the error, share of labels and kernel weights of a stream's learners over time."""
-    drawn = over_time(name, results)
+    metric = next(iter(results.values())).metric.replace("_", " ")
+    errors = {a: (runs.times, runs.error) for a, runs in results.items()}
+    labels = {a: (runs.times, runs.labels) for a, runs in results.items()}
+    drawn = [Panel(name, "examples", f"{metric} so far", errors)]
     if name == "drift":
-        last = {a: (runs.times, recent(runs.error, WINDOW)) for a, runs in results.items()}
-        metric = drawn[0].y.replace("so far", f"last {WINDOW}")
-        drawn.insert(1, Panel(name, "examples", metric, last, log_y=True))
+        last = {a: (times, recent(error, WINDOW)) for a, (times, error) in errors.items()}
+        drawn.append(Panel(name, "examples", f"{metric} last {WINDOW}", last, log_y=True))
+    drawn.append(Panel(name, "examples", "share of labels so far", labels))
     for learner in ("amkl_aks", "expert_mkl"):
         weights = results[learner].weights if learner in results else None
         if weights is not None:

@@ -1,12 +1,4 @@
-"""Speed: the time of an example, beside that of scikit-learn, and a very long stream.
-
-There are also learners with support vectors (seconds per pass over data sets of the papers, and
-memory; whether the last tenth of a stream takes as long as the first if the support is bounded),
-passes over many tasks and the memory of their models, choosing points of pools, models of other
-packages on the same streams, many small learners, each on a stream of its own, many seeds at once
-on an accelerator, what variances, densities and probabilities cost, what compiling does, how wide
-tables are read, and clients of a server.
-"""
+"""Benchmarks: time and memory; the options of ``bench`` say what each is about."""
 
 from collections.abc import Callable, Mapping
 

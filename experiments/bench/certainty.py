@@ -18,18 +18,6 @@ EXAMPLES = 10_000
 REPEATS = 7
 
 
-def _value(output: jaxmkl.Output) -> tuple:
-    return output.prediction, output.loss
-
-
-def _variance(output: jaxmkl.Output) -> tuple:
-    return *_value(output), output.variance
-
-
-def _density(output: jaxmkl.Output) -> tuple:
-    return *_value(output), output.distribution
-
-
 def run(options: Options, report: Report) -> None:
     """Time runs that keep values alone, variances, densities, and probabilities of two classes."""
     dataset, X, y = real_or(options, "twitter", of_77_inputs)
@@ -38,19 +26,22 @@ def run(options: Options, report: Report) -> None:
     classes = jaxmkl.expert_mkl(task="classification", banks="fixed")
     key, calls = jax.random.key(0), dict[str, tuple[Callable, tuple]]()
 
-    def add(name: str, learner: jaxmkl.Learner, label: jax.Array, keep: Callable) -> None:
+    def add(name: str, learner: jaxmkl.Learner, label: jax.Array, *also: str) -> None:
+        def keep(output: jaxmkl.Output) -> tuple:
+            return tuple(getattr(output, field) for field in ("prediction", "loss", *also))
+
         arguments = learner, learner.init(key, X.shape[1]), X, label
         calls[name] = jax.jit(partial(jaxmkl.run, record=keep)), arguments
 
     for name, learner in {FIXED: fixed, "expert_mkl": jaxmkl.expert_mkl()}.items():
-        add(f"{name}, value", learner, y, _value)
-        add(f"{name}, variance", learner, y, _variance)
-        add(f"{name}, density", predictive(learner), y, _density)
+        add(f"{name}, value", learner, y)
+        add(f"{name}, variance", learner, y, "variance")
+        add(f"{name}, density", predictive(learner), y, "distribution")
     positive = y > jnp.median(y)
-    add(f"{FIXED}, two classes, value", classes, positive, _value)
+    add(f"{FIXED}, two classes, value", classes, positive)
     for passthrough in (False, True):
         name = f"{FIXED}, two classes, probabilities" + passthrough * " with inputs"
-        add(name, probabilities(classes, passthrough=passthrough), positive, _value)
+        add(name, probabilities(classes, passthrough=passthrough), positive)
     found = measured(report, calls, REPEATS)
     rows = []
     for name in calls:
@@ -59,7 +50,7 @@ def run(options: Options, report: Report) -> None:
         if not name.endswith("value"):
             value = found[name.rpartition(", ")[0] + ", value"].seconds
             metrics["times_value"] = ratios(seconds, value)
-        rows += figures(dataset, name, metrics | found[name].before(), examples=len(y))
+        rows += figures(dataset, name, metrics | found[name].before, examples=len(y))
     report.table(
         f"Knowing how sure it is, on {len(y)} examples of {X.shape[1]} inputs: medians of "
         f"{REPEATS} rounds, all in turn",

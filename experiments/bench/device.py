@@ -90,7 +90,7 @@ def run(report: Report) -> None:
             metrics = {
                 "microseconds_per_example": each,
                 **of_program(found.program, learner.preferred_block_size),
-                **found.before(),
+                **found.before,
             }
             rows += figures("generated", label, metrics, seeds=S, examples=T, inputs=INPUTS)
     device = jax.devices()[0]

@@ -49,9 +49,7 @@ def spa_on_a_budget() -> jaxmkl.MKL:
 def learners() -> dict[str, Callable[[], jaxmkl.Learner]]:
     """Return a factory of each learner whose cost and memory do not grow, by name."""
     budgets = [name for name in jaxmkl.LEARNERS if "budget" in parameters_of(name)]
-    found: dict[str, Callable[[], jaxmkl.Learner]] = {
-        name: jaxmkl.LEARNERS[name] for name in FAMILY
-    }
+    found: dict[str, Callable[[], jaxmkl.Learner]] = {n: jaxmkl.LEARNERS[n] for n in FAMILY}
     found |= {name: partial(jaxmkl.LEARNERS[name], budget=BUDGET) for name in budgets}
     near = jaxmkl.kernels.GaussianWidths(start=0.5)  # the default ones are too wide here
     for name in ("oks_sil", "okl_gd"):
@@ -92,8 +90,7 @@ class Pass:
             same = [a if a.dtype == b.dtype else a.astype(b.dtype) for a, b in pairs]
             self.state = jax.tree.unflatten(structure, same)
         self.errors: list[float] = []  # sums of chunks
-        # states and examples from which the end of a tenth is run again
-        self.ends: list[tuple] = []
+        self.ends: list[tuple] = []  # states and examples that are run again, to be timed
 
     def _precision(self) -> AbstractContextManager:
         return jax.enable_x64(self.precision == "float64")
@@ -116,14 +113,10 @@ class Pass:
             loss = np.asarray(outputs.prediction) * y <= 0
         self.errors.append(float(np.sum(loss)))
 
-    def keep(self, X: np.ndarray, y: np.ndarray) -> None:
-        """Keep the present state and examples, so that these can be timed later."""
-        self.ends.append((self.state, X, y))
-
     def last_over_first(self, size: int) -> dict[str, list[float]]:
         """Time the kept examples again, in turn."""
-        names = "first", "last"
-        again = {n: partial(self.run, *end) for n, end in zip(names, self.ends, strict=True)}
+        ends = zip(("first", "last"), self.ends, strict=True)
+        again = {name: partial(self.run, *end) for name, end in ends}
         seconds = in_turn(again, REPEATS)
         found = {
             f"microseconds_per_example_{name}": [s / size * 1e6 for s in of]
@@ -155,7 +148,7 @@ def run_passes(
             X, y = examples(learner, chunk * size, (chunk + 1) * size)
         for run in runs.values():
             if chunk in (number - 1, 10 * number - 1):
-                run.keep(X, y)
+                run.ends.append((run.state, X, y))
             run.go_on(X, y)
         so_far = ", ".join(f"{run.errors[-1] / size:.4f}" for run in runs.values())
         step(f"{name}, {(chunk + 1) * size:,} examples, error {so_far}")
@@ -175,9 +168,8 @@ def run_passes(
 
 def run(options: Options, report: Report) -> None:
     """Run the requested learners, one after the other."""
-    known = learners()
+    known, rounds = learners(), options.rounds or ROUNDS
     names = chosen("learner", options.algorithms, known, known)
-    rounds = options.rounds or ROUNDS
     size, number = tenths(rounds)
     rows: list[Row] = []
     with report.progress("endless", 10 * number * len(names)) as step:

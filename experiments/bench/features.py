@@ -19,7 +19,7 @@ from ..evaluate import keys_of
 from ..inside import encode, kernels_of, whole_blocks
 from ..options import Options
 from ..report import Report
-from .timing import Data, figures, many_runs, measured, one_run, peak_memory, ratios, real_or
+from .timing import Data, figures, measured, one_run, peak_memory, ratios, real_or
 
 INPUTS = 77
 LENGTH = 13_813
@@ -35,6 +35,7 @@ LONG = 10_000_000
 CHUNK = 100_000
 
 of_features = partial(figures, num_kernels=NUM_KERNELS, num_features=NUM_FEATURES)
+many_runs = jax.jit(partial(jaxmkl.run_many, permute=False))
 
 
 def of_77_inputs() -> Data:
@@ -129,7 +130,7 @@ def short(options: Options, report: Report) -> None:
         metrics = {"microseconds_per_example": times}
         metrics |= {m: ratios(times, each[other]) for m, other in beside.get(name, {}).items()}
         if name in calls:
-            metrics |= found[name].before()
+            metrics |= found[name].before
         seeds = {"seeds": SEEDS_AT_ONCE} if name.endswith("seeds") else {}
         rows += of_features(dataset, name, metrics, **seeds)
     report.table(

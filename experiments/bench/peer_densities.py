@@ -6,7 +6,10 @@ refitted every 500 examples for each of ten quantiles; and ours in
 :func:`jaxmkl.wrappers.predictive`.
 """
 
+from collections.abc import Callable, Mapping
+from functools import partial
 from importlib.metadata import version
+from typing import Any
 
 import jax
 import numpy as np
@@ -50,8 +53,15 @@ def of_quantiles(quantiles: np.ndarray, y: np.ndarray, narrowest: float) -> np.n
     return np.where(beyond <= 0, found, np.log(LEVELS[0] / scale) - beyond / scale)
 
 
-def _of_ends(low: np.ndarray, high: np.ndarray, y: np.ndarray) -> dict[str, float]:
-    return {"coverage": float(coverage(low, high, y)), "width": float(width(low, high))}
+def _figures(
+    log_score: np.ndarray, crps: Any, low: np.ndarray, high: np.ndarray, y: np.ndarray
+) -> dict[str, float]:
+    return {
+        "log_score": float(log_score.mean()),
+        "crps": float(np.mean(crps)),
+        "coverage": float(coverage(low, high, y)),
+        "width": float(width(low, high)),
+    }
 
 
 def by_boosting(stream: Stream) -> dict[str, float]:
@@ -66,11 +76,8 @@ def by_boosting(stream: Stream) -> dict[str, float]:
         narrowest = NARROWEST * float(np.std(y, dtype=np.float64))
         log_scores.append(of_quantiles(said[-1], stream.y[ahead], narrowest))
     q, y = np.sort(np.concatenate(said), axis=1), stream.y[EVERY:].astype(np.float64)
-    return {
-        "log_score": float(np.concatenate(log_scores).mean()),
-        "crps": float(np.mean(crps_quantiles(q, LEVELS, y))),
-        **_of_ends(q[:, 0], q[:, -1], y),
-    }
+    crps = crps_quantiles(q, LEVELS, y)
+    return _figures(np.concatenate(log_scores), crps, q[:, 0], q[:, -1], y)
 
 
 def by_river(stream: Stream) -> dict[str, float]:
@@ -96,11 +103,8 @@ def by_river(stream: Stream) -> dict[str, float]:
     mean = target.mean_ + target.scale_ * each[:, 0]
     deviation, y = target.scale_ * each[:, 1], y[EVERY:]
     half = stats.norm.ppf((1 + INTERVAL) / 2) * deviation
-    return {
-        "log_score": float(stats.norm.logpdf(y, mean, deviation).mean()),
-        "crps": float(np.mean(crps_normal(mean, deviation, y))),
-        **_of_ends(mean - half, mean + half, y),
-    }
+    log_score, crps = stats.norm.logpdf(y, mean, deviation), crps_normal(mean, deviation, y)
+    return _figures(log_score, crps, mean - half, mean + half, y)
 
 
 def by_ours(name: str, stream: Stream) -> dict[str, float]:
@@ -115,25 +119,14 @@ def by_ours(name: str, stream: Stream) -> dict[str, float]:
     late = jax.tree.map(lambda leaf: leaf[EVERY:], outputs.distribution)
     y = given[EVERY:].astype(np.float64)
     found = density_scores(late, y)
-    return {
-        "log_score": float(found.log_score.mean()),
-        "crps": float(found.crps.mean()),
-        **_of_ends(found.low, found.high, y),
-    }
+    return _figures(found.log_score, found.crps, found.low, found.high, y)
 
 
-def measured(name: str, stream: Stream) -> dict[str, float]:
-    """Return the figures of a model by its name in tables."""
-    if name in OTHERS:
-        return OTHERS[name][1](stream)
-    return by_ours(name, stream)
-
-
-OTHERS = {
+MODELS: Mapping[str, tuple[str, Callable[[Stream], dict[str, float]]]] = {
     "river Bayesian linear": ("river", by_river),
     "scikit-learn boosting of quantiles": ("scikit-learn", by_boosting),
+    **{name: ("jaxmkl", partial(by_ours, name)) for name in ("raker", "expert_mkl")},
 }
-OURS = "raker", "expert_mkl"
 
 
 def densities(streams: list[Stream]) -> tuple[list[Row], list[str]]:
@@ -142,11 +135,10 @@ def densities(streams: list[Stream]) -> tuple[list[Row], list[str]]:
     for stream in streams:
         if stream.task != "regression" or len(stream.y) <= EVERY:
             continue
-        for name in (*OTHERS, *OURS):
-            package = OTHERS[name][0] if name in OTHERS else "jaxmkl"
+        for name, (package, measured) in MODELS.items():
             if package == "river" and missing(package):
                 continue
-            found = in_own_process(measured, name, stream)
+            found = in_own_process(measured, stream)
             settings = {"examples": len(stream.y), "package": f"{package} {version(package)}"}
             each = {metric: [value] for metric, value in found.items()}
             rows += figures(stream.name, name, each, **settings)

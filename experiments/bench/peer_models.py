@@ -2,7 +2,7 @@
 
 All of them predict an example and then learn it. Inputs, and targets that are numbers, are scaled
 online if the documentation of the package does so. All other settings are the defaults of the
-package.
+package. In pictures each package has a colour, each model a mark.
 """
 
 import dataclasses
@@ -10,19 +10,24 @@ import importlib
 import inspect
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from importlib.metadata import version
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 import jaxmkl
 from jaxmkl.evaluate import state_bytes
 
 from ..evaluate import Stream, candidate, program, timed
-from ..papers.amkl_river import several, single
+from ..papers.amkl_river import single
 from ..report import Report
 from .timing import one_run
 
@@ -203,13 +208,10 @@ def ours(model: Model, stream: Stream, online: bool = True) -> Ready:
 
     ``online`` puts it behind running moments. Of the model's arguments, "seed" is that of the key.
     """
-    name, more, K = str(model.path(stream.task)), {}, 0
-    if several(stream):
-        K = int(stream.y.max()) + 1
-        more = {"num_classes": K} if name != "spa" else {}
-    made = candidate(model.name, name, stream.task, {**model.arguments, **more})
-    learner, wrappers = made.learner, jaxmkl.wrappers
-    if K and not more:
+    name, K, wrappers = str(model.path(stream.task)), stream.num_classes, jaxmkl.wrappers
+    made = candidate(model.name, name, stream.task, model.arguments, num_classes=K)
+    learner = made.learner
+    if K and learner.num_outputs is None:
         learner = wrappers.one_vs_rest(learner, K)
     if online:
         stream, learner = single(stream), jaxmkl.scaled(learner, wrappers.RunningMoments())
@@ -240,3 +242,62 @@ def ready(model: Model, stream: Stream) -> Ready:
     made = (model.how or READY[model.package])(model, stream)
     name = {"sklearn": "scikit-learn"}.get(model.package, model.package)
     return made._replace(settings={"package": f"{name} {version(name)}", **made.settings})
+
+
+# grey and colours of medium lightness are visible on light and dark
+COLOURS = {
+    "jaxmkl": "#e8590c",
+    "river": "#2f9e44",
+    "capymoa": "#7c6cf0",
+    "sklearn": "#1c86d1",
+    "lightgbm": "#c2255c",
+    "xrfm": "#0c9aa0",
+    "numpy": "#7a7a7a",
+}
+GREY = "#7a7a7a"
+MARKS = "osD^vP"
+Looks = Mapping[str, dict[str, Any]]
+
+
+def looks_of(models: Iterable[Model]) -> Looks:
+    """Return the colour and the mark of models by name; ours are larger, and behind."""
+    found: dict[str, dict[str, Any]] = {}
+    counts = dict.fromkeys(COLOURS, 0)
+    for model in models:
+        ours = model.package == "jaxmkl"
+        shape = {"color": COLOURS[model.package], "marker": MARKS[counts[model.package]]}
+        found[model.name] = {**shape, "ls": "", "ms": 8 if ours else 6, "zorder": 3 - ours}
+        counts[model.package] += 1
+    return found
+
+
+def in_grey(axes: Axes) -> None:
+    """Draw all but the data in grey, over a grid."""
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.label.set(color=GREY, size=9)
+    axes.tick_params(colors=GREY, labelsize=8)
+    axes.title.set(color=GREY, size=10)
+    axes.grid(color=GREY, alpha=0.25)
+    for spine in axes.spines.values():
+        spine.set_color(GREY)
+
+
+def legend(figure: Figure, looks: Looks, seen: Collection[str], columns: int) -> None:
+    """Draw a legend of the models that were seen, below the figure."""
+    names = [name for name in looks if name in seen]
+    figure.legend(
+        handles=[Line2D([], [], label=name, **{**looks[name], "ms": 6}) for name in names],
+        loc="outside lower center",
+        ncols=columns,
+        labelcolor=GREY,
+        frameon=False,
+        fontsize=9,
+    )
+
+
+def saved(figure: Figure, path: Path, report: Report) -> None:
+    """Write a picture as SVG: text stays text, and the same figures give the same file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": path.stem}):
+        figure.savefig(path, transparent=True, metadata={"Date": None})
+    report.say(f"picture: {path}")

@@ -16,9 +16,8 @@ from ..papers import amkl_river
 from ..report import Report
 from . import standings
 from .features import of_77_inputs
-from .looks import in_grey, legend, looks_of, saved
 from .peer_densities import densities
-from .peer_models import MODELS, Model, able, ready
+from .peer_models import MODELS, Model, able, in_grey, legend, looks_of, ready, saved
 from .timing import figures, in_own_process, peak_memory, real_or
 
 LENGTH = 4_000  # examples of the papers' data sets that are used

@@ -13,14 +13,13 @@ from statistics import median
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.sparse
-from sklearn.feature_extraction.text import TfidfTransformer
 
 import jaxmkl
 from jaxmkl import design
 
 from ..evaluate import keys_of, timed
 from ..options import Options
+from ..papers.design_pools import grams_of, tf_idf
 from ..report import Report
 from .timing import figures, in_own_process, peak_memory, real_or
 
@@ -72,7 +71,7 @@ def inner_products(case: Case, options: Options) -> tuple[str, np.ndarray]:
     if case.dataset is not None:
         name, X, _ = real_or(options, case.dataset, lambda: (name, X, np.zeros(0)))
     if name == "reuters_4class":
-        rows = TfidfTransformer().fit_transform(scipy.sparse.csr_matrix(X, dtype=np.float64))
+        rows = tf_idf(X)
         return name, (rows @ rows.T).toarray()
     X = np.asarray(X, np.float64)
     X = X if name == "generated" else jaxmkl.tables.scale(X, "symmetric")
@@ -113,9 +112,7 @@ def call_of(case: Case, options: Options) -> tuple[str, Callable[[], design.Desi
         return "generated", functools.partial(method, features=features)
     dataset, inner = inner_products(case, options)
     orders = np.asarray(jaxmkl.permutations(keys_of(case.pools), len(inner)))[:, : case.points]
-    grams = jnp.asarray(
-        np.stack([design.dictionary(inner=inner[np.ix_(rows, rows)]) for rows in orders])
-    )
+    grams = jnp.asarray(grams_of(inner, orders))
     if case.pools == 1:
         return dataset, functools.partial(method, grams[0])
     return dataset, functools.partial(jax.jit(jax.vmap(method)), grams)

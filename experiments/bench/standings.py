@@ -22,14 +22,24 @@ import jaxmkl
 from jaxmkl.evaluate import Row, plain, rows
 
 from .. import refitted
-from ..evaluate import Stream, scaled_by_first
+from ..evaluate import Stream
 from ..options import Options, chosen
-from ..papers.amkl_river import several
 from ..papers.paper import data_folder
 from ..report import Report
 from . import peer_models
-from .looks import GREY, in_grey, legend, looks_of, saved
-from .peer_models import Model, Ready, able, both, ours, ready
+from .peer_models import (
+    GREY,
+    Model,
+    Ready,
+    able,
+    both,
+    in_grey,
+    legend,
+    looks_of,
+    ours,
+    ready,
+    saved,
+)
 
 HEAD = 1_000
 LAGS = 3
@@ -49,17 +59,6 @@ def head_of(length: int) -> int:
     return min(HEAD, length // 5)
 
 
-def standardised(name: str, X: np.ndarray, y: np.ndarray, task: str) -> Stream:
-    """Return a data set in single precision, standardised by its head.
-
-    >>> standardised("a", np.arange(10.0)[:, None], np.arange(10.0), "regression").y[:4]
-    array([-1.,  1.,  3.,  5.], dtype=float32)
-    """
-    first = head_of(len(y))
-    labels = scaled_by_first(y, first) if task == "regression" else y
-    return Stream(name, scaled_by_first(X, first), labels, task).astype(np.float32)
-
-
 def lagged(stream: Stream) -> Stream:
     """Return a stream whose inputs have the last labels beside them, zeros before the first.
 
@@ -70,8 +69,8 @@ def lagged(stream: Stream) -> Stream:
            [3., 2., 1.]])
     """
     y, T = stream.y, len(stream.y)
-    if several(stream):
-        past = np.eye(int(y.max()) + 1)[y.astype(int)]
+    if stream.num_classes:
+        past = np.eye(stream.num_classes)[y.astype(int)]
         past = np.concatenate([np.zeros_like(past[:1]), past[:-1]])
     else:
         past = np.stack([np.pad(y, (lag, 0))[:T] for lag in range(1, LAGS + 1)], axis=1)
@@ -162,8 +161,9 @@ def streams(options: Options, names: Sequence[str], report: Report) -> Iterator[
             report.say(f"{name}: not available, left out")
             continue
         task = data.task if data.task == "regression" else "classification"  # of any classes
-        first = slice(min(DATASETS[name], options.rounds or DATASETS[name]))
-        yield standardised(name, np.asarray(data.X)[first], data.y[first], task)
+        most = min(DATASETS[name], options.rounds or DATASETS[name])
+        stream = Stream(name, np.asarray(data.X)[:most], data.y[:most], task)
+        yield stream.standardised(head_of(len(stream.y)))
 
 
 def models(options: Options, report: Report) -> list[Model]:

@@ -96,7 +96,7 @@ def support_vectors(options: Options, report: Report) -> None:
     for (case, dataset, _), of_case in zip(prepared, found.values(), strict=True):
         metrics = {
             "seconds_per_pass": [s / case.orders for s in of_case.seconds],
-            **of_case.before(),
+            **of_case.before,
             "support": [float(np.mean(of_case.result[1]))],
         }
         rows += case.rows(dataset, metrics)
@@ -189,7 +189,7 @@ def many_tasks(options: Options, report: Report) -> None:
         state = learners[name].init(keys[0], stream.X.shape[1])
         metrics = {
             "seconds_per_pass": [s / TASK_ORDERS for s in found.seconds],
-            **found.before(),
+            **found.before,
             "state_mib": [state_bytes(state) / 2**20],
         }
         rows += figures(stream.name, name, metrics, seeds=TASK_ORDERS, size=100)

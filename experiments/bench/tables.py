@@ -45,8 +45,9 @@ def run(options: Options, report: Report) -> None:
     found: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
         for columns, length in SIZES.items():
-            table = Path(folder, "table.csv")
-            _write(table, columns, length)
+            table, header = Path(folder, "table.csv"), [*(f"c{i}" for i in range(columns)), "y"]
+            numbers = np.random.default_rng(0).random((length, columns + 1))
+            np.savetxt(table, numbers, "%.3f", ",", header=",".join(header), comments="")
             names = [name for name in versions if name == "here" or columns <= MOST_BESIDE]
             report.say(f"{columns:,} columns, {REPEATS} times in turn: {', '.join(names)}")
             seconds = {name: list[list[float]]() for name in names}
@@ -68,15 +69,6 @@ def run(options: Options, report: Report) -> None:
         if options.beside
         else (),
     )
-
-
-def _write(path: Path, columns: int, length: int) -> None:
-    """Write a CSV file of numbers with three digits, and a target y."""
-    draws = np.random.default_rng(0)
-    with path.open("w") as file:
-        file.write(",".join([f"c{i}" for i in range(columns)] + ["y"]) + "\n")
-        for row in draws.random((length, columns + 1)):
-            file.write(",".join(f"{number:.3f}" for number in row) + "\n")
 
 
 def _seconds(version: Path, table: Path) -> list[float]:

@@ -13,7 +13,7 @@ import numpy as np
 import jaxmkl
 from jaxmkl.evaluate import Row, UsageError, held_bytes
 
-from ..evaluate import Stages, compiled, timed
+from ..evaluate import compiled, timed
 from ..options import Options
 from ..papers.paper import data_folder
 from ..report import Report
@@ -35,12 +35,6 @@ def real_or(options: Options, name: str, made: Callable[[], Data]) -> Data:
 def one_run(learner: jaxmkl.Learner, state: object, X: jax.Array, y: jax.Array) -> jaxmkl.Output:
     """Return the outputs of a run from a state."""
     return jaxmkl.run(learner, state, X, y)[1]
-
-
-@jax.jit
-def many_runs(learner: jaxmkl.Learner, keys: jax.Array, X: jax.Array, y: jax.Array) -> tuple:
-    """Return the states and outputs of runs of all keys, in file order."""
-    return jaxmkl.run_many(learner, keys, X, y, permute=False)
 
 
 def in_turn(
@@ -67,14 +61,9 @@ class Measured(NamedTuple):
     """A compiled call: the result of the first one, the seconds before it and of later ones."""
 
     result: Any
-    stages: Stages
+    before: dict[str, list[float]]  # tracing, lowering and compiling, as metrics
     seconds: list[float]
     program: jax.stages.Compiled | None = None
-    """The compiled program."""
-
-    def before(self) -> dict[str, list[float]]:
-        """Return the metrics of tracing, lowering and compiling."""
-        return {f"{stage}_seconds": [s] for stage, s in self.stages._asdict().items()}
 
 
 def measured(
@@ -91,15 +80,15 @@ def measured(
     them without being compiled; the rest is as in :func:`in_turn`.
     """
     functions: dict[str, Callable[[], object]] = {}
-    found = dict.fromkeys(others or {}, Measured(None, Stages(), []))
+    found = dict.fromkeys(others or {}, Measured(None, {}, []))
     with report.progress("compiling", len(calls)) as step:
         for name, (function, arguments) in calls.items():
             step(name)
-            ready, stages = compiled(function, *arguments)
+            ready, before = compiled(function, *arguments)
             functions[name] = partial(ready, *arguments)
             # it touches fresh memory
             result = jax.block_until_ready(functions[name]())
-            found[name] = Measured(result, stages, [], ready)
+            found[name] = Measured(result, before, [], ready)
     functions |= others or {}
     report.say(f"timing {len(functions)} functions in turn, {repeats} times")
     later = in_turn(functions, repeats, twice=twice)

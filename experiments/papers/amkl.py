@@ -1,22 +1,4 @@
-"""Active learning with multiple kernels: Tables II and III, Figures 2 and 3, Theorems 1 to 3.
-
-The parts:
-
-    tables           Tables II and III, the rows that need no support vectors, and expert_mkl
-    support          Table II, the rows with support vectors
-    classification   expert_mkl on four sets of the other papers
-    mixture          expert_mkl with Hedge, mixtures and the stack; batch models beside it
-    labels           expert_mkl with 2 to 50 % of the labels, and scikit-activeml's strategies
-    drift            the same as mixture where two functions alternate abruptly
-    learned          expert_mkl with kernels that are learned, on tables it was not made on
-    densities        its predictive distributions, and intervals, on some of these tables
-    probabilities    its probabilities of classes, beside those of boosting
-    river            expert_mkl on the data sets that come with river
-    tradeoff         Figure 2: tolerance and longest pause against error and labels
-    curves           Figure 3: the error over time
-    regret           Theorems 1 to 3: regret against the length of a stationary stream, by the
-                     squared loss and by the absolute one, which has the triangle inequality
-"""
+"""Active learning with multiple kernels: Tables II and III, Figures 2 and 3, Theorems 1 to 3."""
 
 import functools
 import math

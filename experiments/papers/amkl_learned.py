@@ -15,7 +15,7 @@ from sklearn.datasets import make_friedman1, make_friedman2
 from jaxmkl.evaluate import Candidate, Row
 
 from .. import generate
-from ..evaluate import Measured, Runs, Stream, candidate, scaled_by_first
+from ..evaluate import Measured, Runs, Stream, candidate
 from ..refitted import EVERY, MODELS, refitted
 from .amkl_runs import REGRESSION
 from .paper import Job
@@ -48,18 +48,6 @@ BANKS: Mapping[str, tuple[str, ...]] = {
 BATCH = tuple(name for name in MODELS if not name.startswith("gradient"))
 
 
-def standardised(stream: Stream) -> Stream:
-    """Return the first rows of a stream, scaled by the moments of the first thousand.
-
-    >>> draws = np.random.default_rng(0).normal(3.0, 2.0, (2000, 2))
-    >>> scaled = standardised(Stream("a", draws, draws[:, 0], "regression"))
-    >>> bool(abs(scaled.X[:1000].mean(axis=0)).max() < 1e-6)
-    True
-    """
-    X, y = (scaled_by_first(values[:ROWS], FIRST) for values in (stream.X, stream.y))
-    return Stream(stream.name, X, y, stream.task).astype(np.float32)
-
-
 def stream_of(job: Job, dataset: str) -> Stream:
     """Read or generate a stream, standardised."""
     if dataset in GENERATED:
@@ -67,7 +55,7 @@ def stream_of(job: Job, dataset: str) -> Stream:
     else:
         data = job.read(dataset)
         X, y = data.X, data.y
-    return standardised(Stream(dataset, X, y, "regression"))
+    return Stream(dataset, X[:ROWS], y[:ROWS], "regression").standardised(FIRST)
 
 
 def measured(runs: Runs) -> dict[str, np.ndarray]:

@@ -1,6 +1,6 @@
 """The probabilities of expert_mkl, beside those of boosting that is fitted again and again."""
 
-from typing import NamedTuple
+from dataclasses import replace
 
 import jax
 import numpy as np
@@ -9,7 +9,7 @@ import sklearn.datasets
 import jaxmkl
 from jaxmkl.evaluate import Candidate, Certainty, Row
 
-from ..evaluate import candidate, in_sequence, keys_of
+from ..evaluate import Stream, candidate, in_sequence, keys_of
 from ..refitted import EVERY, MODELS, log_odds
 from .amkl_runs import CLASSIFICATION
 from .paper import Job
@@ -24,27 +24,15 @@ PASSED = f"{NAME}, inputs passed"
 BOOSTING = tuple(name for name in MODELS if "boosting" in name)
 
 
-class Classes(NamedTuple):
-    """A data set: inputs (T, D), standardised, and classes from 0 to K - 1 (T,)."""
-
-    X: np.ndarray
-    y: np.ndarray
-
-    @property
-    def several(self) -> int | None:
-        """The number of classes K, or None for two."""
-        K = int(self.y.max()) + 1
-        return K if K > 2 else None
-
-
-def classes_of(job: Job, dataset: str) -> Classes:
-    """Read a data set of the papers, or scikit-learn's images of digits."""
+def stream_of(job: Job, dataset: str) -> Stream:
+    """Read a data set of the papers, or images of digits, and number the classes from 0."""
     if dataset == DIGITS:
         X, y = sklearn.datasets.load_digits(return_X_y=True)
     else:
         data = job.read(dataset)
         X, y = data.X, data.y > 0
-    return Classes(jaxmkl.tables.scale(X, "standard").astype(np.float32), np.asarray(y, np.int32))
+    X = jaxmkl.tables.scale(X, "standard").astype(np.float32)
+    return Stream(dataset, X, np.asarray(y, np.int32), "classification")
 
 
 def scored(said: np.ndarray, y: np.ndarray) -> dict[str, float]:
@@ -54,15 +42,15 @@ def scored(said: np.ndarray, y: np.ndarray) -> dict[str, float]:
     return figures | {"mistake_rate": float(np.mean(found != y))}
 
 
-def of_learner(learner: jaxmkl.Learner, key: jax.Array, data: Classes) -> dict[str, float]:
+def of_learner(learner: jaxmkl.Learner, key: jax.Array, data: Stream) -> dict[str, float]:
     """Return the figures of a learner after the first EVERY rows."""
     state = learner.init(key, data.X.shape[1])
-    y = data.y if data.several else 2.0 * data.y - 1.0
+    y = data.y if data.num_classes else 2.0 * data.y - 1.0
     _, outputs = jaxmkl.run(learner, state, data.X, y)
     return scored(np.asarray(outputs.prediction)[EVERY:], data.y[EVERY:])
 
 
-def of_boosting(name: str, data: Classes) -> dict[str, float]:
+def of_boosting(name: str, data: Stream) -> dict[str, float]:
     """Return the figures of a batch model after the first EVERY rows, before it is fitted."""
     model = MODELS[name]["classification"](random_state=0)
     return scored(log_odds(model, data.X, data.y, EVERY), data.y[EVERY:])
@@ -75,11 +63,11 @@ def probabilities(job: Job) -> None:
     found: list[Row] = []
     with job.report.progress("probabilities", len(datasets) * (2 + len(BOOSTING))) as step:
         for dataset in datasets:
-            whole = classes_of(job, dataset)
+            whole = stream_of(job, dataset)
             orders = np.asarray(jaxmkl.permutations(keys, len(whole.y)))[:, :ROWS]
-            parts = [Classes(whole.X[order], whole.y[order]) for order in orders]
-            several = {} if whole.several is None else {"num_classes": whole.several}
-            made = candidate(NAME, NAME, "classification", job.options.settings, **several)
+            parts = [replace(whole, X=whole.X[order], y=whole.y[order]) for order in orders]
+            settings, K = job.options.settings, whole.num_classes
+            made = candidate(NAME, NAME, "classification", settings, num_classes=K)
             learners = {
                 name: jaxmkl.wrappers.probabilities(made.learner, passthrough=name == PASSED)
                 for name in (NAME, PASSED)

@@ -1,6 +1,7 @@
 """Runs of expert_mkl on the data sets of the package river: in file order, without tuning."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from importlib.util import find_spec
 
@@ -19,7 +20,6 @@ DATASETS = tuple(RIVER_BEST)
 # With the last three labels among the inputs; not for several classes.
 LAST_LABELS = "expert_mkl (last labels)"
 VARIANTS = ("expert_mkl", *ONLINE_RANKS, LAST_LABELS, "expert_mkl (mixture)", "expert_mkl (Hedge)")
-
 
 # The inputs of an example by name, and its label, as river yields them.
 Example = tuple[Mapping[str, float], bool | float | str]
@@ -61,18 +61,11 @@ def single(stream: Stream) -> Stream:
     return dataclasses.replace(stream, X=stream.X - stream.X[0]).astype(np.float32)
 
 
-def several(stream: Stream) -> bool:
-    """Return whether a stream has more than two classes."""
-    return stream.task == "classification" and bool(np.any(stream.y > 1))
-
-
 def learner_of(job: Job, stream: Stream, name: str) -> Candidate:
     """Return a variant of expert_mkl that scales inputs, and targets that are numbers, online."""
     wrappers = jaxmkl.wrappers
     scaler = wrappers.RunningRanks() if name in ONLINE_RANKS else wrappers.RunningMoments()
-    arguments: dict[str, object] = {**combined(stream.task, name)}
-    if several(stream):
-        arguments["num_classes"] = int(stream.y.max()) + 1
+    arguments = {"num_classes": stream.num_classes, **combined(stream.task, name)}
     made = candidate(name, "expert_mkl", stream.task, job.options.settings, scaler, **arguments)
     learner = wrappers.lagged(made.learner) if name == LAST_LABELS else made.learner
     if stream.task == "regression":
@@ -89,11 +82,6 @@ def measured(runs: Runs) -> dict[str, np.ndarray]:
     return {"accuracy": (said == y).mean(axis=1)}
 
 
-def of_river(paper: str, dataset: str, algorithm: str, metric: str) -> float | None:
-    """Return the best figure that river prints for its own models."""
-    return RIVER_BEST[dataset]
-
-
 def river(job: Job) -> None:
     """Run expert_mkl on river's bundled data sets, beside the best of river's models."""
     datasets, _ = job.among("river", DATASETS, ("expert_mkl",))
@@ -105,19 +93,15 @@ def river(job: Job) -> None:
         (dataset, name)
         for dataset in datasets
         for name in VARIANTS
-        if not (name == LAST_LABELS and several(streams[dataset]))
+        if not (name == LAST_LABELS and streams[dataset].num_classes)
     ]
-    found = job.runs(
-        "river",
-        pairs,
-        lambda dataset, name: streams[dataset],
-        lambda stream, name: learner_of(job, stream, name),
-        permute=False,
-    )
+    make = functools.partial(learner_of, job)
     rows: list[Row] = []
-    for dataset, made, runs in found:
+    for dataset, made, runs in job.runs(
+        "river", pairs, lambda dataset, _: streams[dataset], make, permute=False
+    ):
         figures = Measured(measured(runs), runs.seconds_per_run)
-        rows += figures.rows("amkl", dataset, made, of_river)
+        rows += figures.rows("amkl", dataset, made, lambda _, dataset, *__: RIVER_BEST[dataset])
     notes = [
         "file order; inputs scaled by running moments (or ranks), targets by running moments",
         "printed: the best of river's 15 to 20 models in its own benchmark",

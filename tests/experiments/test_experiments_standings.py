@@ -10,7 +10,7 @@ from sklearn.linear_model import RidgeClassifier
 
 from experiments import refitted
 from experiments.__main__ import main
-from experiments.bench import looks, peer_models, standings
+from experiments.bench import peer_models, standings
 from experiments.bench.peer_models import Model
 from experiments.evaluate import Stream
 from experiments.results import plan
@@ -35,7 +35,7 @@ def test_the_head_standardises_inputs_and_numbers(length, head):
     draws = np.random.default_rng(1)
     X, y = draws.normal(5, 3, (length, 2)), draws.normal(-2, 9, length)
     X[:head, 1] = 7.0  # constant at first
-    made = standings.standardised("a", X, y, "regression")
+    made = Stream("a", X, y, "regression").standardised(head)
     assert standings.head_of(length) == head
     assert made.X.dtype == made.y.dtype == np.float32
     of = lambda z: (z - z[:head].mean()) / z[:head].std()  # noqa: E731
@@ -43,7 +43,7 @@ def test_the_head_standardises_inputs_and_numbers(length, head):
     np.testing.assert_allclose(made.y, of(y), atol=1e-4)
     classes = np.sign(y)
     np.testing.assert_array_equal(
-        standings.standardised("a", X, classes, "classification").y, classes
+        Stream("a", X, classes, "classification").standardised(head).y, classes
     )
 
 
@@ -203,7 +203,7 @@ def test_the_picture_has_errors_relative_to_ours():
 
 
 def test_every_model_looks_different_and_is_planned():
-    found = looks.looks_of(standings.MODELS)
+    found = peer_models.looks_of(standings.MODELS)
     shapes = {(look["color"], look["marker"]) for look in found.values()}
     assert len(shapes) == len(found) == len(standings.MODELS)
     planned = {
