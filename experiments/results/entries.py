@@ -78,8 +78,9 @@ def add(path: Path, unit: Unit, rows: Sequence[Row], seconds: float, processor: 
         "parameters": parameters,
         "rows": lines,
     }
+    short = json.loads(json.dumps(entry), parse_float=lambda text: float(f"{float(text):.6g}"))
     entries = read(path)
-    entries.setdefault(unit.play.name, {})[unit.dataset] = _short(entry)
+    entries.setdefault(unit.play.name, {})[unit.dataset] = short
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     with refused():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -92,15 +93,6 @@ def rows_of(entry: Entry) -> Iterator[Row]:
     for line in entry["rows"]:
         numbers = {name: line.get(name, float("nan")) for name in ("mean", "std")}
         yield Row(**{**line, **numbers, "parameters": entry["parameters"][line["parameters"]]})
-
-
-def _short(value: Any) -> Any:
-    """Return a value for JSON whose numbers have six significant digits."""
-    if isinstance(value, dict):
-        return {name: _short(of) for name, of in value.items()}
-    if isinstance(value, list):
-        return [_short(of) for of in value]
-    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def _text(value: object, depth: int) -> str:
