@@ -10,7 +10,7 @@ from experiment_rows import pictures, value
 import jaxmkl
 from experiments import evaluate, report
 from experiments.options import Options
-from experiments.papers import oks, oks_runs, oks_widths
+from experiments.papers import oks, oks_runs
 from experiments.papers.paper import Job
 
 SMALL_PROGRAMS = True
@@ -162,7 +162,7 @@ def test_budget_sampling_size_and_threshold(data_folder, play, tmp_path, monkeyp
 
 @pytest.mark.endless
 def test_a_width_that_moves_and_one_that_is_held(data_folder, play, tmp_path, monkeypatch):
-    monkeypatch.setattr(oks_widths, "STARTS", (2.0, 8.0))
+    monkeypatch.setattr(oks, "STARTS", (2.0, 8.0))
     monkeypatch.setattr(oks_runs, "STEP_SIZES", (0.01, 1.0))
     np.savez(data_folder / "svmguide3.npz", **np.load(data_folder / "german.npz"))
     rows = play("oks --parts width", "svmguide3", seeds=2, plots=True)
@@ -184,10 +184,10 @@ def test_a_width_that_moves_and_one_that_is_held(data_folder, play, tmp_path, mo
 
 @pytest.mark.endless
 def test_a_width_for_every_input(play, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(oks_widths, "ROUNDS", 500)
-    monkeypatch.setattr(oks_widths, "LEARNING_RATE", 0.05)
+    monkeypatch.setattr(oks, "ROUNDS", 500)
+    monkeypatch.setattr(oks, "LEARNING_RATE", 0.05)
     kinds = {"one width": (False, False), "a width an input, adam": (True, True)}
-    monkeypatch.setattr(oks_widths, "KINDS", kinds)
+    monkeypatch.setattr(oks, "KINDS", kinds)
     rows = play("oks --parts anisotropic", seeds=2, step_size=1.0, plots=True)
     one, each = (value(rows, f"oks_sil ({words})", "mistake_rate") for words in kinds)
     difference = value(rows, "oks_sil (a width an input, adam)", "difference")
@@ -224,7 +224,7 @@ def test_figures_of_widths_by_hand():
     widths = {"one": np.ones((2, 4)), "each": np.ones((2, 4, 10))}
     widths["each"][0, -1] = [1, 2, 6, 8, 8, 8, 8, 8, 8, 8]
     made = {words: evaluate.Candidate("oks_sil", None, {}) for words in wrong}
-    rows = {(r.algorithm, r.metric): r for r in oks_widths.anisotropic_rows(made, wrong, widths)}
+    rows = {(r.algorithm, r.metric): r for r in oks.anisotropic_rows(made, wrong, widths)}
     assert rows["oks_sil (one)", "mistake_rate"].mean == 0.75
     assert rows["oks_sil (each)", "width_ratio"].mean == (3 + 1) / 2
     difference = rows["oks_sil (each)", "difference"]
