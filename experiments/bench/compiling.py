@@ -5,8 +5,8 @@ in it. So their number determines the cost of compiling. Every recipe has a proc
 """
 
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import partial
 
 import jax
 
@@ -22,25 +22,18 @@ from .timing import figures, in_own_process
 
 INPUTS = 10
 EXAMPLES = 4096
-# arguments of recipes that have no default for them
-ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
-    "multitask": {"num_tasks": NUM_TASKS},
-    "oks": {"num_rounds": EXAMPLES},
+RECIPES: Mapping[str, Callable[..., jaxmkl.Learner]] = {
+    **jaxmkl.LEARNERS,
+    "multitask": partial(jaxmkl.multitask, num_tasks=NUM_TASKS),
+    "oks": partial(jaxmkl.oks, num_rounds=EXAMPLES),
+    FIXED: partial(jaxmkl.expert_mkl, banks="fixed"),
 }
-NAMES = *jaxmkl.LEARNERS, FIXED
-
-
-def learner_of(name: str) -> jaxmkl.Learner:
-    """Return the learner of a recipe with its defaults."""
-    if name == FIXED:
-        return jaxmkl.expert_mkl(banks="fixed")
-    return jaxmkl.LEARNERS[name](**ARGUMENTS.get(name, {}))
 
 
 def compiling(name: str, number: int = EXAMPLES) -> dict[str, list[float]]:
     """Return the kernels of a run, and the processor seconds of init and each stage."""
     jax.config.update("jax_enable_compilation_cache", False)
-    learner = learner_of(name)
+    learner = RECIPES[name]()
     X, y = examples(name, learner, number, INPUTS)
     seconds: dict[str, list[float]] = {}
     before = time.process_time()
@@ -64,7 +57,7 @@ def compiling(name: str, number: int = EXAMPLES) -> dict[str, list[float]]:
 
 def run(options: Options, report: Report) -> None:
     """Compile a run of every recipe, or of some, each in a process of its own."""
-    names, rows = chosen("learner", options.algorithms, NAMES, NAMES), list[Row]()
+    names, rows = chosen("learner", options.algorithms, RECIPES, RECIPES), list[Row]()
     for name in report.steps("compiling", names):
         found = in_own_process(compiling, name)
         rows += figures("generated", name, found, examples=EXAMPLES, inputs=INPUTS)
