@@ -32,7 +32,6 @@ from ..hindsight import absolute_losses, hindsight_losses
 from ..inside import kernels_of, with_step_size
 from ..report import Panel
 from . import amkl_learned, amkl_river
-from .amkl_densities import densities
 from .amkl_labels import labels
 from .amkl_mixture import ABRUPT, drift, mixture
 from .amkl_probabilities import DIGITS, probabilities
@@ -353,7 +352,7 @@ PAPER = Paper(
     algorithms=ALGORITHMS,
     parts=(
         *(tables, support, classification, mixture, labels, drift, amkl_learned.learned),
-        *(densities, probabilities, amkl_river.river, tradeoff, curves, regret),
+        *(amkl_learned.densities, probabilities, amkl_river.river, tradeoff, curves, regret),
     ),
     default_parts=("tables", "classification"),
     task="regression",

@@ -21,8 +21,8 @@ from ..decisions import DECISIONS
 from ..names import AS_PUBLISHED
 from ..options import Options
 from ..papers import PAPERS
-from ..papers.amkl_densities import DATASETS as DENSITIES
 from ..papers.amkl_learned import DATASETS as LEARNED
+from ..papers.amkl_learned import DENSITIES
 from ..papers.amkl_probabilities import DATASETS as PROBABLE
 from ..papers.amkl_river import DATASETS as RIVER
 from ..papers.amkl_runs import CLASSIFICATION, REGRESSION

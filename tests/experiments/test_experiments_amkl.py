@@ -15,7 +15,6 @@ from experiments.__main__ import main
 from experiments.options import Options
 from experiments.papers import (
     amkl,
-    amkl_densities,
     amkl_labels,
     amkl_learned,
     amkl_mixture,
@@ -143,7 +142,7 @@ def test_distributions_stand_beside_a_value_alone(play, monkeypatch):
     X = draws.normal(size=(1500, 3))
     y = X[:, 1] + 0.1 * np.exp(1.5 * X[:, 0]) * draws.normal(size=1500)
     monkeypatch.setitem(amkl_learned.GENERATED, "friedman1", lambda: (X, y))
-    monkeypatch.setattr(amkl_densities, "FIRST", 500)
+    monkeypatch.setattr(amkl_learned, "FIRST", 500)
     rows = play("amkl --parts densities", "friedman1", seeds=1, num_features=20, banks="fixed")
     ours, alone = "expert_mkl", "expert_mkl (no distribution)"
     score = value(rows, ours, "log_score")
