@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from experiment_rows import value
 
+from experiments import decisions
 from experiments.__main__ import main
-from experiments.decisions import arms, labels, search
+from experiments.decisions import arms, search
 from experiments.evaluate import Stream, keys_of
 from tests.common.trees import assert_close, assert_equal, plain, row_of
 
@@ -104,12 +105,12 @@ def test_minima_of_the_functions():
 def test_a_tenth_of_the_labels(play, monkeypatch, capsys):
     X = np.random.default_rng(0).normal(size=(400, 2)).astype(np.float32)
     made = Stream("friedman1", X, np.sin(2 * X[:, 0]), "regression")
-    monkeypatch.setattr(labels, "stream_of", lambda job, dataset: made)
+    monkeypatch.setattr(decisions, "stream_of", lambda job, dataset: made)
     rows = play("decisions --parts active", "friedman1", seeds=2, num_features=4)
-    assert {row["algorithm"] for row in rows} == {*labels.QUERIES}
-    for name in labels.QUERIES:
-        assert abs(value(rows, name, "label_rate") - labels.SHARE) < 0.05
-    of_chance = value(rows, labels.CHANCE, "mse")
+    assert {row["algorithm"] for row in rows} == {*decisions.QUERIES}
+    for name in decisions.QUERIES:
+        assert abs(value(rows, name, "label_rate") - decisions.SHARE) < 0.05
+    of_chance = value(rows, decisions.CHANCE, "mse")
     share = value(rows, "rate, by variance", "mse") / of_chance
     assert value(rows, "rate, by variance", "mse_over_chance") == pytest.approx(share)
     apart = value(rows, "rate, by variance", "difference")
