@@ -63,7 +63,9 @@ def _dataset(rows: Sequence[Row]) -> Element:
     of_dataset = {algorithm: line for (_, algorithm), line in lines(rows).items()}
     metrics = list(dict.fromkeys(row.metric for row in rows))
     printed = {row.metric for row in rows if row.printed is not None}
-    best = {name: _best([row for row in rows if row.metric == name]) for name in metrics}
+    known = [row for row in rows if row.metric in LOW_IS_BETTER and not math.isnan(row.mean)]
+    best = {name: min((row.mean for row in known if row.metric == name), default=None)
+            for name in metrics}  # fmt: skip
     head, body = [""], []
     for name in metrics:
         head += [_spaced(name), *(["printed"] if name in printed else [])]
@@ -72,8 +74,11 @@ def _dataset(rows: Sequence[Row]) -> Element:
         for name in metrics:
             row = line.get(name)
             cells.append(markup.cell(row, "best" if row and row.mean == best[name] else ""))
-            if name in printed:
-                cells.append(_printed(row))
+            if row and row.printed is not None:
+                looks = {"title": repr(row.printed), "class_": "faint"}
+                cells.append(element("td", figure(row.printed), **looks))
+            elif name in printed:
+                cells.append(element("td"))
         cells.append(element("td", figure(next(iter(line.values())).seconds_per_run)))
         body.append(element("tr", *cells))
     parameters = {algorithm: next(iter(line.values())).parameters
@@ -92,17 +97,6 @@ def _dataset(rows: Sequence[Row]) -> Element:
 
 def _spaced(name: str) -> str:
     return name.replace("_", " ")
-
-
-def _best(rows: Sequence[Row]) -> float:
-    known = [row.mean for row in rows if not math.isnan(row.mean)]
-    return min(known, default=math.nan) if rows[0].metric in LOW_IS_BETTER else math.nan
-
-
-def _printed(row: Row | None) -> Element:
-    if row is None or row.printed is None:
-        return element("td")
-    return element("td", figure(row.printed), title=repr(row.printed), class_="faint")
 
 
 def _drawing(rows: Sequence[Row]) -> Element:
