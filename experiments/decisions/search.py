@@ -71,18 +71,11 @@ FUNCTIONS: Mapping[str, Function] = {
 }
 
 
-def by_draw(said: jaxmkl.Prediction, key: jax.Array) -> jax.Array:
-    """Return a draw from the learner's distribution of the function."""
-    draws = jax.random.normal(key, said.value.shape)
-    return said.value + jnp.sqrt(jnp.asarray(said.epistemic)) * draws
-
-
-def by_bound(said: jaxmkl.Prediction, key: jax.Array) -> jax.Array:
-    """Return an upper confidence bound."""
-    return said.value + 2.0 * jnp.sqrt(jnp.asarray(said.epistemic))
-
-
-WORTH: Mapping[str, Callable] = {"Thompson draw": by_draw, "upper confidence bound": by_bound}
+# The deviations by which the values of points are raised, for a key and their shape.
+WORTH: Mapping[str, Callable[[jax.Array, tuple], jax.Array]] = {
+    "Thompson draw": jax.random.normal,
+    "upper confidence bound": lambda key, shape: jnp.full(shape, 2.0),
+}
 RANDOM = "random search"
 
 
@@ -112,8 +105,9 @@ def minimised(
             close = best[None] + NEAR * jax.random.normal(near, (CANDIDATES, D))
             points = [jax.random.uniform(anywhere, (CANDIDATES, D)), jnp.clip(close, 0.0, 1.0)]
             X = jnp.concatenate(points)
-            apart = abilities.out_of_order(learner, state)
-            x = X[jnp.argmax(worth(learner.predict_many(apart, X), chance))]
+            said = learner.predict_many(abilities.out_of_order(learner, state), X)
+            raised = worth(chance, said.value.shape) * jnp.sqrt(jnp.asarray(said.epistemic))
+            x = X[jnp.argmax(said.value + raised)]
             value = objective.value(x)
             state = learner.update(state, x, (centre - value) / unit)
             best = jnp.where(value < least, x, best)
