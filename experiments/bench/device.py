@@ -53,18 +53,6 @@ def examples(
     return X, y.astype(np.float32)
 
 
-def of_program(program: jax.stages.Compiled, block_size: int) -> dict[str, list[float]]:
-    """Return what a compiled program of streams launches in a round, and how much it holds."""
-    needed, text = program.memory_analysis(), program.as_text()
-    assert needed is not None
-    assert text is not None
-    held = (needed.argument_size_in_bytes, needed.output_size_in_bytes, needed.temp_size_in_bytes)
-    return {
-        "kernels_a_round": [kernels_a_round(text, block_size)],
-        "mebibytes": [sum(held) / 2**20],
-    }
-
-
 def run(report: Report) -> None:
     """Time every learner with every number of seeds."""
     on_cpu = jax.default_backend() == "cpu"
@@ -83,13 +71,15 @@ def run(report: Report) -> None:
         }
         report.say(f"{name}: {T} examples")
         for label, found in measured(report, calls, REPEATS, twice=False).items():
-            S = len(found.result[0])
-            assert found.program is not None
+            S, needed = len(found.result[0]), found.program.memory_analysis()
+            held = needed.argument_size_in_bytes + needed.output_size_in_bytes
+            launched = kernels_a_round(found.program.as_text(), learner.preferred_block_size)
             each = [s / (T * S) * 1e6 for s in found.seconds]
             report.say(f"{label}: {min(each):.4g} us an example at the least")
             metrics = {
                 "microseconds_per_example": each,
-                **of_program(found.program, learner.preferred_block_size),
+                "kernels_a_round": [launched],
+                "mebibytes": [(held + needed.temp_size_in_bytes) / 2**20],
                 **found.before,
             }
             rows += figures("generated", label, metrics, seeds=S, examples=T, inputs=INPUTS)

@@ -83,13 +83,6 @@ def num_kernels(text: str) -> int:
     )
 
 
-def loops(found: Mapping[str, Operations]) -> Iterator[tuple[str, int, str]]:
-    """Yield the line, the turns and the body's name of each loop of a program."""
-    for opcode, rest in (operation for body in found.values() for operation in body):
-        if opcode == "while":
-            yield rest, *turns_and_body(rest)
-
-
 def kernels_a_round(text: str, block_size: int) -> float:
     """Return how many kernels a round launches, given the text of a driver's compiled program.
 
@@ -97,10 +90,11 @@ def kernels_a_round(text: str, block_size: int) -> float:
         ValueError: if there is no loop over the rounds of a block.
     """
     found = computations(text)
+    lines = [rest for of in found.values() for opcode, rest in of if opcode == "while"]
     of_loops = [
         turns * kernels(found, body) / block_size
-        for rest, turns, body in loops(found)
-        if OF_ROUNDS.search(rest) and block_size % turns == 0
+        for turns, body in map(turns_and_body, filter(OF_ROUNDS.search, lines))
+        if block_size % turns == 0
     ]
     if not of_loops:
         raise ValueError(f"the program must have a loop over the rounds of blocks of {block_size}")

@@ -63,7 +63,7 @@ class Measured(NamedTuple):
     result: Any
     before: dict[str, list[float]]  # tracing, lowering and compiling, as metrics
     seconds: list[float]
-    program: jax.stages.Compiled | None = None
+    program: Any = None  # the compiled one
 
 
 def measured(
