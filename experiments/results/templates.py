@@ -105,12 +105,14 @@ def rendered(templates: Path, entries: Entries) -> str:
     Raises:
         UsageError: if a figure is not there or cannot be read; the message names the line.
     """
-    found = figures_of(entries)
-    texts = []
-    for section in SECTIONS:
-        path = templates / f"{section}.md"
-        texts.append(filled(path.read_text("utf-8"), found, path.name).strip("\n"))
+    figures = figures_of(entries)
+    texts = [filled(text, figures, name).strip("\n") for name, text in _sections(templates)]
     return "\n\n".join(texts) + "\n"
+
+
+def _sections(templates: Path) -> Iterator[tuple[str, str]]:
+    for name in (f"{section}.md" for section in SECTIONS):
+        yield name, (templates / name).read_text("utf-8")
 
 
 def figures_of(entries: Entries) -> Figures:
@@ -137,9 +139,7 @@ def filled(text: str, figures: Figures, name: str) -> str:
 def typed_by_hand(templates: Path, entries: Entries) -> Iterator[str]:
     """Yield a line for each table and figure that is typed by hand, with the reason."""
     figures = figures_of(entries)
-    for section in SECTIONS:
-        name = f"{section}.md"
-        text = (templates / name).read_text("utf-8")
+    for name, text in _sections(templates):
         for number, why, lines in pieces(text, figures, name):
             if lines[:1] == [BY_HAND]:
                 yield f"{name}, line {number}: typed by hand{why}"
