@@ -31,9 +31,8 @@ def parser() -> argparse.ArgumentParser:
     add("--plots", type=Path, metavar="DIR", help="write plots into this folder")
     add("--set", dest="settings", type=setting, action="append", default=[], metavar="NAME=VALUE",
         help="a learner's parameter; may be given several times")  # fmt: skip
-    choice = Parser(add_help=False)
-    choice.add_argument("--datasets", type=names, metavar="A,B", help="data sets, by name")
-    choice.add_argument("--algorithms", type=names, metavar="X,Y", help="learners, by name")
+    add("--datasets", type=names, metavar="A,B", help="data sets, by name")
+    add("--algorithms", type=names, metavar="X,Y", help="learners, by name")
     data = Parser(add_help=False)
     data.add_argument("--data", type=Path, metavar="DIR", help="the papers' data (JAXMKL_DATA)")
 
@@ -41,10 +40,9 @@ def parser() -> argparse.ArgumentParser:
     result = Parser(prog="python -m experiments", description=__doc__, formatter_class=as_written)
     commands = result.add_subparsers(dest="command", required=True, metavar="COMMAND")
     about = "the main job, also without any command"
-    commands.add_parser("tour", parents=[common, choice], help=about)
+    commands.add_parser("tour", parents=[common], help=about)
     for paper in IN_PARTS.values():
-        shared = [common, choice, data]
-        of_paper = commands.add_parser(paper.name, parents=shared, help=paper.title)
+        of_paper = commands.add_parser(paper.name, parents=[common, data], help=paper.title)
         parts = f"{', '.join(paper.by_name)} or all; default: {','.join(paper.default_parts)}"
         of_paper.add_argument("--parts", type=names, metavar="P,Q", help=parts)
     of_bench = commands.add_parser("bench", parents=[data], help="speed")
