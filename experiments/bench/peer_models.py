@@ -22,6 +22,7 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import NullLocator
 
 import jaxmkl
 from jaxmkl.evaluate import state_bytes
@@ -272,9 +273,11 @@ def looks_of(models: Iterable[Model]) -> Looks:
 
 
 def in_grey(axes: Axes) -> None:
-    """Draw all but the data in grey, over a grid."""
+    """Draw all but the data in grey, over a grid, and values at their major places alone."""
+    axes.yaxis.set_major_formatter("{x:g}")
     for axis in (axes.xaxis, axes.yaxis):
         axis.label.set(color=GREY, size=9)
+        axis.set_minor_locator(NullLocator())
     axes.tick_params(colors=GREY, labelsize=8)
     axes.title.set(color=GREY, size=10)
     axes.grid(color=GREY, alpha=0.25)

@@ -6,7 +6,7 @@ from importlib import import_module
 import jax
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import LogLocator, MaxNLocator
 
 from jaxmkl.evaluate import Row, UsageError, plain
 
@@ -163,9 +163,6 @@ def picture(rows: Iterable[Row]) -> Figure:
         low, high = axes.get_ylim()
         wide = high > 5 * low
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)) if wide else MaxNLocator(4))
-        axes.yaxis.set_major_formatter("{x:g}")
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.set_minor_locator(NullLocator())
         in_grey(axes)
     for axes in places[len(panels) :]:
         axes.set_axis_off()

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullLocator
+from matplotlib.ticker import LogLocator
 from threadpoolctl import threadpool_limits
 
 import jaxmkl
@@ -245,8 +245,6 @@ def picture(found: Iterable[Row]) -> Figure:
     axes.set(yscale="log", ylabel=f"error / that of {BASE}; hollow: with lags")
     axes.set_xticks(range(len(sets)), sets, rotation=30, ha="right")
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_locator(NullLocator())
     in_grey(axes)
     legend(result, looks, errors, 5)
     return result
