@@ -47,6 +47,10 @@ class Stream:
         """Return the stream in another precision."""
         return dataclasses.replace(self, X=self.X.astype(dtype), y=self.y.astype(dtype))
 
+    def at(self, rows: slice | np.ndarray, name: str | None = None) -> "Stream":
+        """Return some rows of the stream, under a name of their own if it is given."""
+        return Stream(name or self.name, self.X[rows], self.y[rows], self.task)
+
     def standardised(self, first: int) -> "Stream":
         """Return inputs, and targets that are numbers, scaled by the first ones' moments; float32.
 

@@ -25,29 +25,24 @@ WINDOW = 500
 def diabetes() -> Stream:
     """Return the disease progression of 442 patients, with a standardised target."""
     X, y = sklearn.datasets.load_diabetes(return_X_y=True, scaled=False)
-    return stream("diabetes", X, (y - y.mean()) / y.std(), "regression")
+    return Stream("diabetes", X, (y - y.mean()) / y.std(), "regression")
 
 
 def breast_cancer() -> Stream:
     """Return 569 tumours, malignant or benign."""
     X, y = sklearn.datasets.load_breast_cancer(return_X_y=True)
-    return stream("breast_cancer", X, np.where(y, 1, -1), "classification")
+    return Stream("breast_cancer", X, np.where(y, 1, -1), "classification")
 
 
 def digits() -> Stream:
     """Return 1797 images of handwritten digits, even or odd."""
     X, y = sklearn.datasets.load_digits(return_X_y=True)
-    return stream("digits", X, np.where(y % 2, -1, 1), "classification")
+    return Stream("digits", X, np.where(y % 2, -1, 1), "classification")
 
 
 def drift() -> Stream:
     """Return the generated drifting regression stream."""
-    return stream("drift", *generate.examples(0, 0, DRIFT_LENGTH), "regression")
-
-
-def stream(name: str, X: np.ndarray, y: np.ndarray, task: str) -> Stream:
-    """Return a stream in single precision."""
-    return Stream(name, X, y, task).astype(np.float32)
+    return Stream("drift", *generate.examples(0, 0, DRIFT_LENGTH), "regression")
 
 
 STREAMS: dict[str, Callable[[], Stream]] = {
@@ -84,7 +79,7 @@ def run(options: Options, report: Report) -> None:
     for line in check_settings(options.settings, {name: parameters_of(name) for name in names}):
         report.say(line)
     seeds = SEEDS if options.seeds is None else options.seeds
-    streams = [STREAMS[name]() for name in datasets]
+    streams = [STREAMS[name]().astype(np.float32) for name in datasets]
     work = []
     for stream in streams:  # bundled sets are scaled online, inside the scan
         scaler = None if stream.name == "drift" else jaxmkl.wrappers.RunningMoments()

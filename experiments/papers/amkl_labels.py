@@ -1,6 +1,5 @@
 """Runs of expert_mkl with some of the labels, also those that scikit-activeml asks for."""
 
-import dataclasses
 import functools
 import math
 import time
@@ -121,17 +120,15 @@ def asked_by(how: str, share: float, learner: jaxmkl.Learner, stream: Stream, se
 
 def labels(job: Job) -> None:
     """Run expert_mkl with several shares of labels: the most useful, random, every k-th."""
-    queries: dict[str, Query] = {}
+    queries: dict[str, dict[str, Query]] = {}
     for share in LABEL_RATES:
-        queries[f"expert_mkl (rate {share:g})"] = Rate(share)
-        queries[f"expert_mkl (chance {share:g})"] = Random(share)
-        queries[f"expert_mkl (every {1 / share:g}th)"] = Disagreement(math.inf, 1 / share - 1)
-
-    def query_of(dataset: str, name: str) -> dict[str, Query]:
-        return {"query": queries[name]} if name in queries else {}
-
+        every = Disagreement(math.inf, 1 / share - 1)
+        queries[f"expert_mkl (rate {share:g})"] = {"query": Rate(share)}
+        queries[f"expert_mkl (chance {share:g})"] = {"query": Random(share)}
+        queries[f"expert_mkl (every {1 / share:g}th)"] = {"query": every}
+    queries["expert_mkl"] = {}
     job = with_fixed_bank(job)
-    found = of_both_tasks(job, "labels", (*queries, "expert_mkl"), query_of)
+    found = of_both_tasks(job, "labels", [*queries], lambda _, name: queries[name])
     notes = ["rate: jaxmkl.query.Rate; every kth: regardless of the models; banks: fixed"]
     job.report.table("expert_mkl with some of the labels", found, units=MSE, notes=notes)
     datasets = [name for name in dict.fromkeys(r.dataset for r in found) if name in CLASSIFICATION]
@@ -145,8 +142,7 @@ def some(job: Job, dataset: str) -> Stream:
     """Read a stream; of a longer one draw PEER_ROUNDS examples, always the same."""
     stream = stream_of(job, dataset)
     chosen = np.random.default_rng(0).permutation(len(stream.y))[:PEER_ROUNDS]
-    name = f"{stream.name}, {len(chosen)} examples"
-    return dataclasses.replace(stream, name=name, X=stream.X[chosen], y=stream.y[chosen])
+    return stream.at(chosen, f"{stream.name}, {len(chosen)} examples")
 
 
 def strategies(job: Job, datasets: Sequence[str]) -> None:
@@ -156,7 +152,7 @@ def strategies(job: Job, datasets: Sequence[str]) -> None:
         for share in PEER_RATES
         for how in ("rate", "chance", *STRATEGIES)
     }
-    make = functools.partial(candidate, factory="expert_mkl", task="classification", banks="fixed")
+    make = functools.partial(candidate, factory="expert_mkl", task="classification")
     ours, seeds = {"rate": Rate, "chance": Random}, min(job.seeds, PEER_SEEDS)
     found: list[Row] = []
     for stream, name in job.each("strategies", datasets, [*asking], some):

@@ -181,9 +181,7 @@ def densities(job: Job) -> None:
     keys = keys_of(job.options.seeds or 1)
     found: list[Row] = []
     for dataset in job.report.steps("densities", datasets):
-        whole = stream_of(job, dataset)
-        stream = Stream(dataset, whole.X[:LAST], whole.y[:LAST], "regression")
-        settings = job.options.settings
+        stream, settings = stream_of(job, dataset).at(slice(LAST)), job.options.settings
         made, fixed = (
             candidate("expert_mkl", "expert_mkl", "regression", given)
             for given in (settings, {**settings, "banks": "fixed"})

@@ -26,12 +26,10 @@ BATCH_SEEDS = 2  # orders of a batch model; in file order there is one run, as n
 
 def mixture(job: Job) -> None:
     """Run expert_mkl with different aggregates, beside refitted batch models."""
-
-    def arguments(dataset: str, name: str) -> dict:
-        return combined("classification" if dataset in CLASSIFICATION else "regression", name)
-
-    job = with_fixed_bank(job)
-    measured = of_both_tasks(job, "mixture", VARIANTS, arguments)
+    job, tasks = with_fixed_bank(job), dict.fromkeys(CLASSIFICATION, "classification")
+    measured = of_both_tasks(
+        job, "mixture", VARIANTS, lambda dataset, name: combined(tasks.get(dataset), name)
+    )
     datasets = list(dict.fromkeys(row.dataset for row in measured))
     for stream, name in job.each("refitted", datasets, [*MODELS], stream_of):
         orders = np.arange(len(stream.y))[None]

@@ -1,7 +1,5 @@
 """The probabilities of expert_mkl, beside those of boosting that is fitted again and again."""
 
-from dataclasses import replace
-
 import jax
 import numpy as np
 import sklearn.datasets
@@ -65,7 +63,7 @@ def probabilities(job: Job) -> None:
         for dataset in datasets:
             whole = stream_of(job, dataset)
             orders = np.asarray(jaxmkl.permutations(keys, len(whole.y)))[:, :ROWS]
-            parts = [replace(whole, X=whole.X[order], y=whole.y[order]) for order in orders]
+            parts = [whole.at(order) for order in orders]
             settings, K = job.options.settings, whole.num_classes
             made = candidate(NAME, NAME, "classification", settings, num_classes=K)
             learners = {

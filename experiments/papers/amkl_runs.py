@@ -1,10 +1,8 @@
 """Runs of active learning with multiple kernels: data sets, and learners on them."""
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-
-import numpy as np
+from dataclasses import replace
 
 import jaxmkl
 from jaxmkl.aggregate import Aggregate, Hedge, Mixture
@@ -30,7 +28,7 @@ AGGREGATES: dict[str, Callable[[float | None], Aggregate]] = {
 }
 
 
-def combined(task: str, name: str) -> dict[str, Aggregate]:
+def combined(task: str | None, name: str) -> dict[str, Aggregate]:
     """Return the arguments of a variant of expert_mkl: its aggregate.
 
     >>> combined("regression", "expert_mkl (mixture, one memory)")["aggregate"].memories
@@ -42,12 +40,10 @@ def combined(task: str, name: str) -> dict[str, Aggregate]:
     return {"aggregate": AGGREGATES[name](bound)} if name in AGGREGATES else {}
 
 
-def stream_of(job: Job, dataset: str, scale: str = "standard") -> Stream:
+def stream_of(job: Job, dataset: str, scale: str | None = "standard") -> Stream:
     """Read a data set: regression as in the paper, the features of classification scaled."""
-    data = job.read(dataset)
-    how = scale if dataset in CLASSIFICATION else "largest" if dataset == "naval" else "none"
-    X = data.X if how == "none" else jaxmkl.tables.scale(data.X, how)
-    return Stream(dataset, X.astype(np.float32), data.y.astype(np.float32), data.task)
+    how = scale if dataset in CLASSIFICATION else "largest" if dataset == "naval" else None
+    return job.stream(dataset, how)
 
 
 def run_all(
@@ -67,7 +63,7 @@ def run_all(
     """
 
     def read(dataset: str, name: str) -> Stream:
-        return stream_of(job, dataset, "none" if name in ONLINE_RANKS else "standard")
+        return stream_of(job, dataset, None if name in ONLINE_RANKS else "standard")
 
     def built(stream: Stream, name: str) -> Candidate:
         if is_published(name):
@@ -83,8 +79,9 @@ def run_all(
 
 
 def with_fixed_bank(job: Job) -> Job:
-    """Return the job with results of its own, as other parts have other banks in expert_mkl."""
-    return dataclasses.replace(job, results=job.results.setdefault(("fixed bank",), {}))
+    """Return the job with the fixed bank in expert_mkl, the quickest, and results of its own."""
+    options = replace(job.options, settings={"banks": "fixed", **job.options.settings})
+    return replace(job, options=options, results=job.results.setdefault(("fixed bank",), {}))
 
 
 def of_both_tasks(
@@ -93,17 +90,10 @@ def of_both_tasks(
     names: Sequence[str],
     arguments: Callable[[str, str], Mapping[str, object]],
 ) -> list[Row]:
-    """Return the rows of variants of expert_mkl on the sets of regression and classification.
-
-    Aggregates and queries are compared on the fixed bank, the quickest.
-    """
-
-    def of_fixed(dataset: str, name: str) -> dict[str, object]:
-        return {"banks": "fixed", **arguments(dataset, name)}
-
+    """Return the rows of variants of expert_mkl on the sets of regression and classification."""
     found: list[Row] = []
     for of_task in (REGRESSION, CLASSIFICATION):
         with suppress(NoneRequestedError):
             datasets, _ = job.among(part, of_task, ("expert_mkl",))
-            found += run_all(job, part, datasets, names, of_fixed)
+            found += run_all(job, part, datasets, names, arguments)
     return found

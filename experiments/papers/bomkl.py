@@ -1,6 +1,5 @@
 """Budget online multiple kernel learning: Tables 1 and 2, Figure 1, the effect of precision."""
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -47,12 +46,11 @@ LEFT_OUT = (
 
 def stream_of(job: Job, dataset: str) -> Stream:
     """Read a data set as in the paper: some are scaled; cod_rna has its test rows only."""
-    data = job.read(dataset)
+    stream = job.stream(dataset)
     start = int(job.array(dataset, "n_train")) if dataset == "cod_rna" else 0
-    X, y = data.X[start:], data.y[start:]
-    if dataset in SCALED:
-        X = jaxmkl.tables.scale(X, "symmetric")
-    return Stream(dataset, X.astype(np.float32), y.astype(np.float32), data.task)
+    X = stream.X[start:]
+    X = jaxmkl.tables.scale(X, "symmetric") if dataset in SCALED else X
+    return Stream(dataset, X, stream.y[start:], stream.task)
 
 
 def kernels_one_by_one() -> list[Kernel]:
@@ -158,7 +156,7 @@ def sensitivity(job: Job) -> None:
     datasets, names = job.among("sensitivity", ("a9a",), TABLE_2)
     whole, settings = stream_of(job, *datasets), dict(job.options.settings)
     chosen = np.sort(np.random.default_rng(0).permutation(len(whole.y))[:SAMPLE])
-    stream = dataclasses.replace(whole, X=whole.X[chosen], y=whole.y[chosen])
+    stream = whole.at(chosen)
     for swept in ("alpha", "beta", "budget"):
         settings.pop(swept, None)
     others = [name for name in names if name != "spa"]
@@ -170,7 +168,9 @@ def sensitivity(job: Job) -> None:
         for name, alpha, beta in keys:
             words, arguments = f"α = {alpha:g}, β = {beta:g}", {"alpha": alpha, "beta": beta}
             if name != "spa":
-                size = supports(found["spa", ALPHA, beta]).mean() / len(kernels_one_by_one())
+                size = np.asarray(found["spa", ALPHA, beta].support).mean() / len(
+                    kernels_one_by_one()
+                )
                 words, arguments = f"as spa, β = {beta:g}", {"budget": max(1, round(size))}
             made = candidate(f"{name} ({words})", name, "classification", settings, **arguments)
             step(made.name)
@@ -190,7 +190,7 @@ def sensitivity(job: Job) -> None:
     )
     metrics: dict[str, Callable[[Runs], np.ndarray | float]] = {
         "mistake rate": lambda runs: runs.error[:, -1],
-        "support vectors": supports,
+        "support vectors": lambda runs: np.asarray(runs.support),
         "seconds a run": lambda runs: runs.seconds_per_run,
     }
     of_alpha = {"spa": [found["spa", alpha, BETA] for alpha in ALPHAS]}
@@ -204,12 +204,6 @@ def sensitivity(job: Job) -> None:
             }
             panels.append(Panel("a9a", x, y, drawn, marks=True))
         job.report.plot(f"bomkl_{x}", panels)
-
-
-def supports(runs: Runs) -> np.ndarray:
-    """Return the number of support vectors (S,) at the end of runs."""
-    assert runs.support is not None
-    return runs.support
 
 
 def precision(job: Job) -> None:
@@ -228,7 +222,7 @@ def precision(job: Job) -> None:
             found += runs.rows("bomkl", stream.name, named)
         differences = {
             "mistake_rate_difference": single.error[:, -1] - double.error[:, -1],
-            "support_difference": supports(single) - supports(double),
+            "support_difference": np.asarray(single.support) - np.asarray(double.support),
         }
         of_both = "bomkl", stream.name, f"{name} (float64)"
         found += rows(of_both, differences, parameters=learner.parameters)

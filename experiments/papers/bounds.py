@@ -166,8 +166,8 @@ def _traced(learner: jaxmkl.Learner, keys: jax.Array, X: jax.Array, y: jax.Array
     """Run each key, and return the quantities of every round that the bounds need.
 
     Returns:
-        the final states; predictions, whether labels were asked for, variances and numbers of
-        points, each (S, T), and the means before the rounds (S, T, D).
+        the final states; predictions, whether labels were asked for, variances φ'Σφ and numbers
+        of points, each (S, T), and the means μ_t before the rounds (S, T, D).
     """
 
     def of_one(key: jax.Array) -> tuple:
@@ -220,21 +220,12 @@ def of_tasks(job: Job) -> list[Row]:
     return measured
 
 
-def of_run(
-    phi: np.ndarray,
-    y: np.ndarray,
-    learner: Any,
-    f: np.ndarray,
-    asked: np.ndarray,
-    variance: np.ndarray,
-    _: np.ndarray,
-    means: np.ndarray,
-) -> dict[str, float]:
+def of_run(phi: np.ndarray, y: np.ndarray, learner: Any, *trace: np.ndarray) -> dict[str, float]:
     """Return the figures of a run and their bounds, of Theorem 1 or of Theorem 2.
 
-    Of T rounds there are φ (T, D), labels, predictions f and whether labels were asked for (T,),
-    and, before each round, the variance φ'Σφ (T,) and the means μ_t (T, D).
+    Of T rounds there are φ (T, D), the labels, and what :func:`_traced` returns of them.
     """
+    f, asked, variance, _, means = trace
     noise, inertia = float(learner.noise), float(learner.inertia)
     wrong, h = y * f <= 0, getattr(learner.query, "h", None)
     updated = asked & (wrong if h is not None else y * f < 1)

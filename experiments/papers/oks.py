@@ -174,8 +174,7 @@ def some_rows(stream: Stream) -> Stream:
     if len(stream.y) <= MOST_ROWS:
         return stream
     drawn = np.random.default_rng(0).permutation(len(stream.y))[:MOST_ROWS]
-    name = f"{stream.name}, {MOST_ROWS:,} rows"
-    return Stream(name, stream.X[drawn], stream.y[drawn], stream.task)
+    return stream.at(drawn, f"{stream.name}, {MOST_ROWS:,} rows")
 
 
 def learned(job: Job) -> None:

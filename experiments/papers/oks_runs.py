@@ -3,6 +3,7 @@
 The paper counts y f < 0 as mistakes; here, y f <= 0 is a mistake.
 """
 
+import dataclasses
 import functools
 from typing import Any
 
@@ -39,12 +40,10 @@ PERCENT = dict.fromkeys(("mistake_rate", "zero_rate", "difference"), (1e-2, "%")
 
 
 def stream_of(job: Job, pair: tuple[str, str | None]) -> Stream:
-    """Read a data set, with features scaled by ``jaxmkl.tables.scale`` or not at all."""
+    """Read a data set, with features scaled or not, and a name that says so."""
     dataset, how = pair
-    data = job.read(dataset)
-    X = data.X if how is None else jaxmkl.tables.scale(data.X, how)
     name = dataset if how is None else f"{dataset} ({SCALED[how]})"
-    return Stream(name, X.astype(np.float32), data.y.astype(np.float32), data.task)
+    return dataclasses.replace(job.stream(dataset, how), name=name)
 
 
 def budget_of(length: int) -> int:

@@ -183,6 +183,12 @@ class Job:
         with refused():
             return jaxmkl.tables.read(self.path(name))
 
+    def stream(self, name: str, how: str | None = None) -> Stream:
+        """Read a data set as a stream, its features scaled by ``jaxmkl.tables.scale`` or not."""
+        data = self.read(name)
+        X = data.X if how is None else jaxmkl.tables.scale(data.X, how)
+        return Stream(name, X, data.y, data.task).astype(np.float32)
+
     def path(self, name: str) -> Path:
         """Return the path of one of the papers' data sets."""
         return data_folder(self.options) / f"{name}.npz"

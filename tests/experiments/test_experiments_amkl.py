@@ -49,7 +49,7 @@ def test_tables_stand_beside_the_printed_figures(data_folder, play, tmp_path, ca
     assert shown.count("naval raker") == 1  # the curves' runs serve the tables
 
 
-def raker(name, factory, *given, banks=None, **named):
+def raker(name, factory, *given, **named):
     """A small learner in the place of another one."""
     return evaluate.candidate(name, "raker", *given, **named)
 
@@ -72,9 +72,9 @@ def test_some_of_the_labels(data_folder, play, monkeypatch):
 def test_parts_whose_learners_have_other_banks_share_no_runs(monkeypatch):
     asked = []
 
-    def made(*given, banks=None, **named):
-        asked.append(banks)
-        return raker(*given, **named)
+    def made(name, factory, task, settings, *given, **named):
+        asked.append(settings.get("banks"))
+        return raker(name, factory, task, settings, *given, **named)
 
     draws = np.random.default_rng(0).normal(size=(30, 2)).astype(np.float32)
     stream = evaluate.Stream("german", draws, np.sign(draws[:, 0]), "classification")

@@ -156,7 +156,7 @@ def test_a_strategy_asks_and_the_learner_learns(stream, strategies, how):
 
 @pytest.mark.endless
 def test_strategies_stand_beside_the_rate(data_folder, strategies, monkeypatch):
-    def raker(name, factory, banks, **given):
+    def raker(name, factory, **given):
         return evaluate.candidate(name, "raker", **given)
 
     monkeypatch.setattr(amkl_labels, "candidate", raker)
