@@ -242,9 +242,8 @@ def prepare(
     weights are kept; with ``brief`` compilation takes less time.
     """
     keys, T = keys_of(seeds), len(stream.y)
-    record = (
-        kernel_weights(kernels_of_models(learner)) if weights else jaxmkl.streaming.without_info
-    )
+    kept = kernel_weights(kernels_of_models(learner)) if weights else None
+    record = kept or jaxmkl.streaming.without_info
     arguments = (learner, keys, stream.X, stream.y)
     function = program(_run_many, *arguments, brief=brief, permute=permute, record=record)
     orders = jaxmkl.permutations(keys, T) if permute else np.tile(np.arange(T), (seeds, 1))

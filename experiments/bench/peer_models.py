@@ -69,10 +69,8 @@ def both(name: str, package: str, path: str, *given: Any, **others: Any) -> Mode
     )
 
 
-STANDARD, UNIT = (
-    dict.fromkeys(("regression", "classification"), name)
-    for name in ("StandardScaler", "MinMaxScaler")
-)
+STANDARD = {"regression": "StandardScaler", "classification": "StandardScaler"}
+UNIT = {"regression": "MinMaxScaler", "classification": "MinMaxScaler"}
 MODELS = (
     both("scikit-learn SGD", "sklearn", "linear_model.SGD{}", {"random_state": 0}),
     both("river ARF", "river", "forest.ARF{}", {"seed": 42}, {"regression": "StandardScaler"}),
@@ -119,9 +117,7 @@ def able(models: Iterable[Model], report: Report) -> list[Model]:
 class Ready(NamedTuple):
     """A model that is prepared for a stream."""
 
-    one_pass: Callable[
-        [], Iterable[object]
-    ]  # a pass of a fresh model; returns the predictions (T,)
+    one_pass: Callable[[], Iterable[object]]  # of a fresh model; returns the predictions (T,)
     settings: dict[str, object]
     start: Callable[[], dict[str, float]] = dict  # once before the first pass; returns metrics
 

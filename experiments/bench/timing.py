@@ -104,17 +104,14 @@ def figures(
     dataset: str, algorithm: str, of_metrics: Mapping[str, Sequence[float]], **parameters: Any
 ) -> list[Row]:
     """Return the rows of figures: the medians of the repeats and their deviations."""
+    device = jax.devices()[0].device_kind
     return [
         Row(
             *("bench", dataset, algorithm, metric),
             mean=median(values),
             std=stdev(values) if len(values) > 1 else 0.0,
             seeds=parameters.get("seeds", 1),
-            parameters={
-                "repeats": len(values),
-                "device": jax.devices()[0].device_kind,
-                **parameters,
-            },
+            parameters={"repeats": len(values), "device": device, **parameters},
         )
         for metric, values in of_metrics.items()
     ]
