@@ -29,7 +29,8 @@
 **Speed**
 
 - ``expert_mkl`` starts in a third of the time; other lengths and numbers of seeds compile nothing;
-  :func:`jaxmkl.compile_cache` keeps programs (:mod:`jaxmkl.guide.compiling`).
+  :func:`jaxmkl.compile_cache` keeps programs (:mod:`jaxmkl.guide.compiling`). The oldest JAX is
+  0.10.2.
 - GPUs launch half the kernels a round; ``run_many`` uses all cores.
 
 **Warnings and refusals**
@@ -37,7 +38,7 @@
 - Drivers warn of learners that run away (``state.nonfinite``), kernel values that overflow,
   targets and inputs that tell nothing or lose digits, heavy tails, and predictions worse than the
   mean; ``MKLClassifier`` of rows sorted by class.
-- A learner warns where it is made of step sizes that cannot converge.
+- Step sizes that cannot converge are warned of.
 - Refused are masked arrays, complex numbers, states in float16, labels in words where a state is
   continued, 2^27 frequencies, tables of over 1,000 classes, undecorated parts.
 
