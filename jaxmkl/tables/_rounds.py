@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl import abilities
+from jaxmkl._blocks import scan_first
 from jaxmkl._learner import Learner, Prediction, learned_late, reported
 from jaxmkl._programs import LARGE, Kept
 from jaxmkl._renewals import renewals_of
@@ -111,14 +112,14 @@ def _predicted(
 ) -> tuple[tuple[Prediction, PyTree], PyTree]:
     """The predictions and contexts of the first ``number`` of ``TOGETHER`` rows, and the state."""
 
-    def one(state: PyTree, at: Any) -> tuple[tuple[Prediction, PyTree], PyTree]:
+    def one(state: PyTree, at: Any) -> tuple[PyTree, tuple[Prediction, PyTree]]:
         context = abilities.context(learner, state)
         prediction, asked = learner.ask(state, X[at])
         if not wants_all:
             none = learner._label(state, jnp.zeros(learner._label_shape))
             skipped = functools.partial(_late, learner, asked, context, X[at], none, False)
             asked = jax.lax.cond(prediction.query, lambda: asked, skipped)
-        return (prediction, context), asked
+        return asked, (prediction, context)
 
     return _turns(one, state, number)
 
@@ -146,23 +147,17 @@ def _awaiting(learner: Learner, state: PyTree, number: Any) -> tuple[PyTree, PyT
 
     def one(state: PyTree, at: Any) -> tuple[PyTree, PyTree]:
         context = abilities.context(learner, state)
-        return context, abilities.awaiting(learner, state, jnp.asarray(True))
+        return abilities.awaiting(learner, state, jnp.asarray(True)), context
 
     return _turns(one, state, number)
 
 
 def _turns(one: Callable[[PyTree, Any], Any], state: PyTree, number: Any) -> tuple[Any, PyTree]:
     """What ``number`` turns of ``TOGETHER`` make, stacked, and the state after them."""
-
-    def turn(at: Any, carry: Any) -> Any:
-        found, state = carry
-        made, state = one(state, at)
-        put = functools.partial(jax.lax.dynamic_update_index_in_dim, index=at, axis=0)
-        return jax.tree.map(put, found, made), state
-
-    like = jax.eval_shape(one, state, 0)[0]
+    like = jax.eval_shape(one, state, 0)[1]
     none = jax.tree.map(lambda leaf: jnp.zeros((TOGETHER, *leaf.shape), leaf.dtype), like)
-    return jax.lax.fori_loop(0, number, turn, (none, state))
+    after, found = scan_first(one, state, none, number)
+    return found, after
 
 
 _await = Kept(_awaiting)
