@@ -1,9 +1,8 @@
 """Drivers of runs side by side: over one stream for many keys, and fleets of many streams.
 
 On a CPU, runs advance in groups and segments of few shapes: a segment of a group is one program,
-whatever the length of the streams and their number. So do runs of one stream on an accelerator if
-the learner has renewals, which are programs of their own between segments. Other runs on
-accelerators are one program, and so are those on several devices and inside a trace.
+whatever the length of the streams and their number. So do runs of one stream on an accelerator.
+Fleets on accelerators are one program, and so are runs on several devices and inside a trace.
 """
 
 from collections.abc import Callable
@@ -22,7 +21,6 @@ from jaxmkl._checks import refuse_unless
 from jaxmkl._devices import made_on_host, on_accelerator
 from jaxmkl._learner import Learner, require_learner
 from jaxmkl._programs import LARGE, Kept
-from jaxmkl._renewals import renewals_of
 from jaxmkl._types import Inputs, Labels, PyTree, Records, State
 from jaxmkl.streaming import _engine, _spread
 from jaxmkl.streaming._engine import Plan, Record, Rows, plan_of, room_of, run_rows, without_info
@@ -86,11 +84,10 @@ def run_many(
     As many runs advance side by side as the device's memory, or a CPU's cache, has room for; of
     more runs, each core of a CPU advances some.
 
-    Each run has its own initialisation, ``learner.init(jax.random.fold_in(key, 0), D)``. On a CPU,
-    runs advance in groups of a power of two and in segments, as in :func:`jaxmkl.run`, so another
-    length, or another number of keys up to that power of two, compiles nothing. On an accelerator,
-    learners with renewals do so too, and runs of others are one program, which gathers rows by
-    blocks; likewise on several devices and inside a trace.
+    Each run has its own initialisation, ``learner.init(jax.random.fold_in(key, 0), D)``. Runs
+    advance in groups of a power of two and in segments, as in :func:`jaxmkl.run`, so another
+    length, or another number of keys up to that power of two, compiles nothing. On several devices
+    and inside a trace, all runs are one program, which gathers rows by blocks.
 
     Args:
       learner: any learner.
@@ -130,9 +127,8 @@ def run_many(
     if examples.traced:
         return program((learner, *examples.cast()), keys, sharding=None)
     warn_of_examples("run_many", learner, examples)
-    known = room if sharding is None and len(keys) else None
-    if known is not None and (known.is_cache or renewals_of(learner) is not None):
-        runs = _many_in_segments(learner, keys, examples, permute, plan, known)
+    if room is not None and sharding is None and len(keys):
+        runs = _many_in_segments(learner, keys, examples, permute, plan, room)
     else:
         some = (_engine.placed(one, examples.dtype, T) for one in (examples.X, examples.y))
         runs = _spread.distributed(program, sharding, (learner, *some), keys)

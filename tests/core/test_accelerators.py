@@ -58,23 +58,32 @@ def one_stream(learner, plan):
     return _engine.run_rows, (learner, jax.eval_shape(begin), rows), {"plan": plan}
 
 
-def many(number, learner, plan, memory):
+def many_in_one_program(number, learner, plan, memory):
+    """As on several devices, or inside a trace."""
     keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), number))
     options = {"permute": True, "room": _spread.room_in(memory), "sharding": None}
     return drivers._run_many, ((learner, X, y), keys), {"plan": plan} | options
 
 
 def many_in_segments(number, learner, plan, platform):
-    """The programs of many runs of a learner with renewals: those of these, and of rounds."""
-    keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), number))
-    room = _engine.capacity_for(T)
-    states = drivers._begin.eval_shape(learner, keys, num_inputs=D, dtype="float32", capacity=room)
-    for place, bank in enumerate(learner.models):
-        if bank.first is not None:
-            given = bank, states.models[place], learner.memory, states.memory, states.round, place
-            yield renewals.renew, given, {"in_turn": platform != "cuda"}
-    rows = shaped(number, room, D), shaped(number, room), shaped(dtype=jnp.int32)
-    rounds = renewals_of(learner).rounds
+    """The programs of many runs: those of renewals, if there are any, and of rounds."""
+    capacity, memory = _engine.capacity_for(T), _spread.room_in(MEMORY[platform])
+    key = jax.eval_shape(lambda: jax.random.key(0))
+    begin = partial(
+        drivers._begin.eval_shape, learner, num_inputs=D, dtype="float32", capacity=capacity
+    )
+    size = drivers._size_of_groups(learner, begin(key), number, T, plan.block_size, memory)
+    room = _engine.room_of(T, size * D)
+    states = begin(jax.eval_shape(lambda key: jax.random.split(key, size), key))
+    rounds = learner
+    if (apart := renewals_of(learner)) is not None:
+        rounds = apart.rounds
+        for place, bank in enumerate(learner.models):
+            if bank.first is not None:
+                given = bank, states.models[place], learner.memory, states.memory
+                options = {"in_turn": platform != "cuda"}
+                yield renewals.renew, (*given, states.round, place), options
+    rows = shaped(size, room, D), shaped(size, room), shaped(dtype=jnp.int32)
     yield drivers.run_group, (rounds, states, *rows), {"plan": plan}
 
 
@@ -149,7 +158,7 @@ SOME = [*SMALL, "predictive", "multitask"]
 def test_learners_multiply_at_full_precision(name):
     """GPUs would round factors to TF32 and TPUs to bfloat16."""
     learner = EVERYTHING[name]()
-    program, arguments, options = many(
+    program, arguments, options = many_in_one_program(
         4, learner, plan_of(learner)._replace(platform="cpu"), 2**34
     )
     text = lowered(program, arguments, options).as_text()
@@ -204,11 +213,17 @@ def test_runs_on_an_accelerator_are_those_on_a_cpu(name, monkeypatch):
     given = learner, keys, X, X[:, 1] if learner.task == "regression" else X[:, 1] > 0
     alone = jaxmkl.run_many(*given, block_size=5, record=everything)
 
-    sizes, of = [], _spread.in_groups
-    monkeypatch.setattr(_spread, "device_of", lambda given: stand_in(bytes_limit=2**21))
-    monkeypatch.setattr(_spread, "in_groups", lambda *given: sizes.append(given[-1]) or of(*given))
+    sizes, of = [], drivers.run_group
+
+    def seen(learner, states, X, *given, plan):
+        sizes.append(len(X))
+        return of(learner, states, X, *given, plan=plan)
+
+    monkeypatch.setattr(drivers, "run_group", seen)
+    monkeypatch.setattr(drivers, "_size_of_groups", lambda *given: 8)
+    monkeypatch.setattr(_spread, "device_of", lambda given: stand_in(bytes_limit=2**30))
     there = jaxmkl.run_many(*given, block_size=5, record=everything)
-    assert sizes[0] < 30
+    assert sizes == [8, 8, 8, 8]
     assert_close(there, alone)
 
 
@@ -483,11 +498,17 @@ def test_learners_begin_and_run(platform, name):
 def test_many_seeds_run_in_orders_of_their_own(platform, name, seeds):
     device(platform)
     learner = jaxmkl.LEARNERS[name]()
-    if renewals_of(learner) is None:
-        compiled(platform, *many(seeds, learner, plan_of(learner), MEMORY[platform]))
-        return
-    for program in many_in_segments(seeds, learner, plan_of(learner), platform):
+    plan = plan_of(learner)
+    for program in many_in_segments(seeds, learner, plan, platform):
         compiled(platform, *program)
+
+
+@pytest.mark.accelerators
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_many_seeds_run_in_one_program(platform):
+    device(platform)
+    learner = jaxmkl.kernel_ogd()
+    compiled(platform, *many_in_one_program(32, learner, plan_of(learner), MEMORY[platform]))
 
 
 # each solver once; the compiler for GPUs takes up to half a minute
