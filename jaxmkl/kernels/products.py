@@ -64,9 +64,10 @@ def pairwise_products(X: jax.Array, Y: jax.Array, *, used_once: bool = False) ->
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _squared_distances(used_once: bool, X: jax.Array, Y: jax.Array) -> jax.Array:
     if X.shape[1] <= _INPUTS_AT_ONCE and used_once:
-        # one term after the other, which XLA fuses with the operations that follow
-        columns = zip(X.T, Y.T, strict=True)
-        return reduce(jnp.add, ((x[:, None] - y[None, :]) ** 2 for x, y in columns))
+        # the compiler for TPUs takes seconds for a sum of many terms
+        return jax.lax.platform_dependent(
+            X, Y, tpu=_summed_differences, default=_added_differences
+        )
     if X.shape[1] <= _INPUTS_AT_ONCE:
         return _summed_differences(X, Y)
     norms = jnp.sum(X**2, axis=1), jnp.sum(Y**2, axis=1)
@@ -92,6 +93,15 @@ def _squared_distances_jvp(used_once: bool, primals: Pair, tangents: Pair) -> Pa
     # the derivative of Σ (x - y)² is 2 (x - y)·(dx - dy), in matrix products
     own = jnp.sum(X * dX, axis=1)[:, None] + jnp.sum(Y * dY, axis=1)[None, :]
     return _squared_distances(used_once, X, Y), 2.0 * (own - _dot(dX, Y.T) - _dot(X, dY.T))
+
+
+def _added_differences(X: jax.Array, Y: jax.Array) -> jax.Array:
+    """Sums (n, m) of squared differences, one term after the other.
+
+    XLA fuses them with the operations that follow.
+    """
+    columns = zip(X.T, Y.T, strict=True)
+    return reduce(jnp.add, ((x[:, None] - y[None, :]) ** 2 for x, y in columns))
 
 
 def _summed_differences(X: jax.Array, Y: jax.Array, weights: jax.Array | None = None) -> jax.Array:

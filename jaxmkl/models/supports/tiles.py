@@ -1,8 +1,10 @@
 """Sums of kernels over many supports, a tile at a time, and their derivatives.
 
-The loops turn as often as there are tiles in use, which is a value and not a shape. JAX cannot
-differentiate such a loop in reverse mode, so it has a derivative of its own here: another loop
-over the same tiles, which computes the kernel values of a tile again instead of storing them all.
+The loops turn as often as there are tiles in use, which is a value and not a shape; for runs side
+by side, as often as there are in any of them, since coefficients of other tiles are zero. JAX
+cannot differentiate such a loop in reverse mode, so it has a derivative of its own here: another
+loop over the same tiles, which computes the kernel values of a tile again instead of storing them
+all.
 """
 
 import math
@@ -15,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmkl._blocks import einsum
+from jaxmkl._blocks import einsum, largest_of_runs
 from jaxmkl._types import PyTree
 from jaxmkl.kernels import Kernel, Products, Scaled, pairwise_products, scaled
 
@@ -47,7 +49,7 @@ def _sums(
         value = sums.mantissa * jnp.exp(exponent - sums.exponent)
         return Scaled(value + sums_at(exponent), exponent)
 
-    return jax.lax.fori_loop(0, turns, body, start)
+    return jax.lax.fori_loop(0, largest_of_runs(turns), body, start)
 
 
 def _forward(terms: Callable, *arguments: Any) -> tuple[Scaled, Any]:
@@ -63,7 +65,8 @@ def _backward(terms: Callable, saved: PyTree, gradient: Scaled) -> tuple:
         _, pull = jax.vjp(lambda given: terms(i, given, fixed)[1](exponent), given)
         return jax.tree.map(jnp.add, totals, *pull(gradient.mantissa))
 
-    totals = jax.lax.fori_loop(0, turns, body, jax.tree.map(jnp.zeros_like, given))
+    none = jax.tree.map(jnp.zeros_like, given)
+    totals = jax.lax.fori_loop(0, largest_of_runs(turns), body, none)
     return None, None, totals, None
 
 
