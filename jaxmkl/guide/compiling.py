@@ -27,7 +27,7 @@ or 64 where there are no more (or where rows are wide), and another length compi
 Kernels that are learned have programs of their own, one for each bank, called between segments.
 Outside of a trace NumPy computes ``init``, with the random bits of JAX, so little is compiled.
 Large programs are compiled by XLA's older backend where JAX has it (below 0.12), in half the time.
-On a CPU :func:`jaxmkl.run_many` and :func:`jaxmkl.run_fleet` run groups of a power of two.
+:func:`jaxmkl.run_many` and, on a CPU, :func:`jaxmkl.run_fleet` run groups of a power of two.
 
 **Numbers are not compiled in**: step sizes, bandwidths, rates, states and data are arguments.
 
@@ -38,8 +38,8 @@ On a CPU :func:`jaxmkl.run_many` and :func:`jaxmkl.run_fleet` run groups of a po
 **What compiles again**: another static field, another function object as ``record``, another
 ``block_size`` or ``delay``; another power of two of runs side by side, unless they fill groups;
 the first chunk of a stream of more than 64 rows, and of more than 512; more support vectors than a
-state has room for. On accelerators and on a mesh all runs of ``run_many``, or of a fleet, are one
-program, for each length and number of them.
+state has room for. On a mesh all runs of ``run_many`` are one program, for each length and number
+of them, and so are the runs of a fleet on an accelerator.
 
 **One call at a time.** ``predict``, ``ask``, ``update``, ``skip`` and ``step`` are compiled at
 their first call, ``predict_many`` for the next power of two of the rows (16 at least). **Inside a

@@ -21,6 +21,7 @@ from jaxmkl._checks import refuse_unless
 from jaxmkl._devices import made_on_host, on_accelerator
 from jaxmkl._learner import Learner, require_learner
 from jaxmkl._programs import LARGE, Kept
+from jaxmkl._renewals import renewals_of
 from jaxmkl._types import Inputs, Labels, PyTree, Records, State
 from jaxmkl.streaming import _engine, _spread
 from jaxmkl.streaming._engine import Plan, Record, Rows, plan_of, room_of, run_rows, without_info
@@ -157,9 +158,12 @@ def _many_in_segments(
     size = _size_of_groups(learner, like, S, T, plan.block_size, memory)
     room = room_of(T, size * stored(X).shape[1])
     orders = permutations(keys, T) if permute else np.broadcast_to(np.arange(T), (S, T))
+    # compilers for accelerators take a minute for the first state of kernels that are learned
+    on_host = memory.is_cache or renewals_of(learner) is not None
+    begin = _begin if on_host else _begin_there
 
     def states(places: np.ndarray) -> PyTree:
-        return _begin(learner, rows_at(keys, places), capacity=capacity, **kind)
+        return begin(learner, rows_at(keys, places), capacity=capacity, **kind)
 
     if memory.is_cache:
         orders = np.asarray(orders)
@@ -227,7 +231,7 @@ def _begun(
     return (jax.vmap(one) if keys.ndim else one)(keys)
 
 
-_begin = Kept(_begun, on_host=True)
+_begin, _begin_there = Kept(_begun, on_host=True), Kept(_begun)
 
 
 def run_fleet(
