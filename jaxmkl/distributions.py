@@ -407,9 +407,10 @@ def special_of(xp: ModuleType) -> ModuleType:
 
 
 def squared_ratio(distance: AnyArray, scale: AnyArray) -> Any:
-    """(distance / scale)², limited to be finite; the range of NumPy's numbers needs no limit."""
-    square = (distance / scale) ** 2
-    return square if isinstance(square, np.ndarray) else jnp.minimum(square, 1e30)
+    """(distance / scale)², limited to be finite."""
+    if isinstance(distance, np.ndarray):
+        return np.minimum(np.abs(distance) / scale, 1e150) ** 2
+    return jnp.minimum((distance / scale) ** 2, 1e30)
 
 
 # --- in NumPy and double precision ---------------------------------------------------------------
@@ -447,11 +448,12 @@ def density_scores(
     y = np.asarray(y, np.float64)
     mean, usable, _ = _usable(distribution)
     low, high = central_intervals(distribution, COVERAGE, start)
-    mean, known, own = _usable(distribution, np.isfinite(y))
+    mean, known, own = _usable(distribution, ~np.isnan(y))
     error = (y - start)[known] - mean[known]
     distance = np.abs(error)
     log_score, crps, pit = np.full((3, len(y)), np.nan)
-    log_score[known], crps[known] = own.log_density(distance), own.crps(distance)
+    log_score[known] = np.where(np.isinf(distance), -np.inf, own.log_density(distance))
+    crps[known] = own.crps(distance)
     pit[known] = np.clip(0.5 + np.sign(error) * (0.5 - own.tail(distance)), 0.0, 1.0)
     return DensityScores(log_score, crps, pit, low, high, np.where(usable, start + mean, np.nan))
 

@@ -41,12 +41,18 @@ _MOST = 6.0  # bound of a round's features, before they are scaled
 class Density(NamedTuple):
     """The parts of one output's density, before an input is known."""
 
-    running: Array  # two running log-scales o of e², with short and long memory (2,)
-    scale: Recursive  # least squares for the log-scale relative to the longer one
-    offsets: Array  # log-scales b_j of the parts relative to that (J,)
-    log_weights: Array  # discounted log densities of the parts (J,)
-    labels: Moments  # mean and variance of the labels
-    number: Array  # labels so far, int32; those before the first that differs count as one
+    running: Array
+    """Two running log-scales o of e², with short and long memory (2,)."""
+    scale: Recursive
+    """Least squares for the log-scale relative to the longer one."""
+    offsets: Array
+    """Log-scales b_j of the parts relative to that (J,)."""
+    log_weights: Array
+    """Discounted log densities of the parts (J,)."""
+    labels: Moments
+    """Mean and variance of the labels."""
+    number: Array
+    """Labels so far, int32; those before the first that differs count as one."""
 
 
 @pytree.dataclass
@@ -172,7 +178,9 @@ class Predictive(OnBlocks[PredictiveState, PredictiveCode, tuple]):
     ) -> tuple[PredictiveState, Output]:
         after, output = super().advance(state, code, y, present)
         assert output.distribution is not None  # predict_code has made it
-        log_score = output.distribution.log_prob(self._label(state, y))
+        label = self._label(state, y)
+        known = jnp.where(jnp.isfinite(label), label, jnp.nan)  # as the loss has it
+        log_score = output.distribution.log_prob(known)
         return after, output._replace(info=output.info._replace(log_score=log_score))
 
     def distribution(self, state: PredictiveState, x: Array) -> StudentMixture:

@@ -244,6 +244,20 @@ def test_labels_to_score_may_be_a_list():
     np.testing.assert_allclose(found.pit, stats.t.cdf([0, 1], 3), rtol=1e-12)
 
 
+def test_labels_without_bound_are_impossible():
+    """In NumPy as in JAX; the largest finite label is not."""
+    y = np.array([np.inf, -np.inf, 1e200, np.nan])
+    one = StudentMixture(np.zeros(4), np.ones((4, 2)), np.full((4, 2), 0.5), degrees=(3, 10))
+    found, single = density_scores(one, y), y.copy()
+    single[2] = 1e30  # as far as single precision has numbers
+    assert found.log_score[:2].tolist() == log_prob(one, single)[:2].tolist() == [-np.inf] * 2
+    assert found.crps[:2].tolist() == crps(one, single)[:2].tolist() == [np.inf, np.inf]
+    assert found.pit[:3].tolist() == cdf(one, single)[:3].tolist() == [1.0, 0.0, 1.0]
+    assert np.isfinite(found.log_score[2])
+    assert found.crps[2] == pytest.approx(1e200)
+    assert np.isnan([found.log_score[3], found.crps[3], found.pit[3]]).all()
+
+
 def single(t):
     return StudentMixture(t, jnp.full(2, t), jnp.full(2, 0.5), degrees=(3, 5))
 

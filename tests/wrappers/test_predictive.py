@@ -306,6 +306,15 @@ def test_a_density_that_is_not_known_has_no_derivative():
     assert np.isfinite(jax.jit(jax.grad(loss))(0.1))
 
 
+def test_a_label_that_is_refused_has_no_score():
+    X, y = stream(12)
+    y[9:11] = np.inf, np.nan
+    learner = predictive(learner_of(True))
+    _, outputs = scan(learner, begin(learner), X.astype("f"), y.astype("f"))
+    scored = np.isfinite(outputs.info.log_score)[2:]
+    np.testing.assert_array_equal(scored, np.isfinite(outputs.loss)[2:])
+
+
 @pytest.mark.endless
 def test_padding_and_refused_examples_leave_no_trace():
     X, y = stream(40)
