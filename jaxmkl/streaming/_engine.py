@@ -73,7 +73,10 @@ def plan_of(
     refuse_unless(callable(record), text)
     # few lengths, so that few are compiled
     bound = 1 << length.bit_length()
-    size = min(size, max(min(bound, _ROOMS[-1]), learner.preferred_block_size))
+    # where nothing is compiled, rounds of a block that no row fills would take as long as others
+    is_compiled = not jax.config.jax_disable_jit  # type: ignore[attr-defined]
+    least = learner.preferred_block_size if is_compiled else 1
+    size = min(size, max(min(bound, _ROOMS[-1]), least))
     return Plan(learner.fit_block_size(int(size)), record, min(delay, bound - 1))
 
 

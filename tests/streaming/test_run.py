@@ -28,6 +28,7 @@ from jaxmkl.features import FourierFeatures
 from jaxmkl.mkl import MKL
 from jaxmkl.models import FeatureModels
 from jaxmkl.recipes.random_features import amkl, raker
+from jaxmkl.streaming import _engine
 from tests.common.trees import assert_close, assert_equal, everything, scan
 
 # --- run: what it takes --------------------------------------------------------------------------
@@ -354,6 +355,15 @@ def test_labels_that_are_not_there_are_predicted_and_not_learned(learner):
     infinite = [(X, spoiled(given, np.inf, 1))]
     with pytest.raises(ValueError, match="chunk 0: "):
         list(streaming.stream(learner, begin(learner), infinite, gaps=True))
+
+
+def test_without_compilation_few_rows_make_a_short_block():
+    """Each of its rounds takes some 30 ms there, absent ones too."""
+    plan_of = functools.partial(_engine.plan_of, "run", REGRESSION, None, streaming.without_info)
+    usual = plan_of(length=3)
+    with jax.disable_jit():
+        assert plan_of(length=3).block_size == 4 < usual.block_size
+        assert plan_of(length=usual.block_size) == usual
 
 
 @pytest.mark.slow
