@@ -17,9 +17,12 @@ FAR = 3.0  # standard deviations from the mean at which inputs are clipped
 class Standard(NamedTuple):
     """Running moments of the inputs, and earlier moments by which they are standardised."""
 
-    running: Moments  # means and variances of the inputs (D,)
-    used: Moments  # those that standardise, of the last round in which they were renewed
-    number: Array  # inputs so far, int32
+    running: Moments
+    """Means and variances of the inputs (D,)."""
+    used: Moments
+    """Those that standardise, of the last round in which they were renewed."""
+    number: Array
+    """Inputs so far, int32."""
 
     @classmethod
     def none(cls, num_inputs: int, dtype: DTypeLike) -> "Standard":

@@ -22,10 +22,14 @@ class Waiting(NamedTuple):
     R is the next power of two from N + 1 on, so that it divides the jump of a full counter.
     """
 
-    x: Array  # inputs (R, D)
-    y: Array  # labels (R,) or (R, K); 0 where none was asked for
-    asked: Array  # True if the label was asked for (R,)
-    context: PyTree  # the parts of the state that belong to each example
+    x: Array
+    """Inputs (R, D)."""
+    y: Array
+    """Labels (R,) or (R, K); 0 where none was asked for."""
+    asked: Array
+    """True if the label was asked for (R,)."""
+    context: PyTree
+    """The parts of the state that belong to each example (:func:`jaxmkl.abilities.context`)."""
 
 
 @pytree.dataclass

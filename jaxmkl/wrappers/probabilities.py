@@ -31,19 +31,27 @@ class Calibration(NamedTuple):
     One scales; each of the R others is a logistic regression: one, or two with ``passthrough``.
     """
 
-    log_scale: Array  # logarithm of the scale a
-    curvature: Array  # sum h of the second derivatives so far
-    weights: Array  # θ of the regressions (R, M), with M = 3 of two classes, 2 of several
-    curvatures: Array  # their second derivatives H (R, M, M)
-    log_shares: Array  # logarithms of the weights of the models (1 + R,)
-    number: Array  # labels so far, int32
+    log_scale: Array
+    """Logarithm of the scale a."""
+    curvature: Array
+    """Sum h of the second derivatives so far."""
+    weights: Array
+    """θ of the regressions (R, M), with M = 3 of two classes, 2 of several."""
+    curvatures: Array
+    """Their second derivatives H (R, M, M)."""
+    log_shares: Array
+    """Logarithms of the weights of the models (1 + R,)."""
+    number: Array
+    """Labels so far, int32."""
 
 
 class OnInputs(NamedTuple):
     """The part of the last regression that reads the inputs, with ``passthrough``."""
 
-    standard: Standard  # the moments that standardise inputs
-    models: Recursive  # weights of the classes W (C, D + 1), which share a covariance
+    standard: Standard
+    """The moments that standardise inputs."""
+    models: Recursive
+    """Weights of the classes W (C, D + 1), which share a covariance."""
 
 
 @pytree.dataclass
@@ -51,7 +59,9 @@ class ProbabilitiesState(WrapperState):
     """State of :class:`Probabilities`."""
 
     calibration: Calibration
+    """The models of the log-odds."""
     on_inputs: OnInputs | None
+    """The part that reads the inputs; None without ``passthrough``."""
 
 
 class ProbabilitiesCode(NamedTuple):

@@ -141,11 +141,14 @@ class RunningMoments(Scaler[RunningMomentsState, RunningMomentsState]):
 
 
 class RunningRanksState(NamedTuple):
-    """The key of the draws, the count of inputs, and a uniform sample (C, D) of them."""
+    """State of :class:`RunningRanks`."""
 
     key: Array
+    """The key of the draws."""
     num_seen: Array
+    """Number of inputs seen, int32."""
     sample: Array
+    """A uniform sample of them (C, D), infinite where there is none yet."""
 
 
 @pytree.dataclass
@@ -238,9 +241,10 @@ class AllBut(Scaler[State, Aux]):
 
 @pytree.dataclass
 class ScaledInputsState(WrapperState):
-    """State of :class:`ScaledInputs`: those of the inner learner and of the scaler."""
+    """State of :class:`ScaledInputs`."""
 
     scaler: PyTree
+    """The state of the scaler."""
 
 
 class ScaledCode(NamedTuple):
