@@ -129,7 +129,8 @@ def known_array(owner: str, name: str, value: Any) -> np.ndarray:
 def is_real(dtype: Any) -> bool:
     """True if a dtype is of real numbers or booleans; durations are integers to NumPy."""
     kinds = jnp.floating, jnp.integer, jnp.bool_
-    return dtype.kind != "m" and any(jnp.issubdtype(dtype, kind) for kind in kinds)
+    good = any(jnp.issubdtype(dtype, kind) for kind in kinds)  # not a key's, which has no kind
+    return good and dtype.kind != "m"
 
 
 def input_bound(dtype: DTypeLike) -> float:
@@ -155,13 +156,16 @@ def require_key(owner: object, key: Any) -> None:
 
 def floating_dtype(owner: object, dtype: DTypeLike | None) -> np.dtype:
     """The checked dtype of a state, which JAX must have switched on."""
-    wanted = jnp.dtype(jax.dtypes.canonicalize_dtype(float) if dtype is None else dtype)
+    text = "a floating dtype; float64 needs jax.config.update('jax_enable_x64', True), and "
+    text += "float16 has too small numbers (bfloat16 has not)"
+    try:
+        wanted = jnp.dtype(jax.dtypes.canonicalize_dtype(float) if dtype is None else dtype)
+    except (TypeError, ValueError):
+        pytree.require(False, owner, "dtype", dtype, text)
     wanted = wanted.newbyteorder("=")  # JAX has that of the machine
     good = jnp.issubdtype(wanted, jnp.floating) and jax.dtypes.canonicalize_dtype(wanted) == wanted
     # bounds on values are shares of the largest number, 65,504 in float16
     good &= wanted != jnp.float16
-    text = "a floating dtype; float64 needs jax.config.update('jax_enable_x64', True), and "
-    text += "float16 has too small numbers (bfloat16 has not)"
     pytree.require(good, owner, "dtype", wanted.name, text)
     return wanted
 

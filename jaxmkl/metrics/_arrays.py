@@ -17,20 +17,20 @@ def library_of(*values: Data) -> ModuleType:
     return jnp if any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(values)) else np
 
 
-def numeric(*values: Data) -> tuple:
-    """The :func:`library_of` some arrays, and the arrays (float64 in NumPy)."""
-    for value in values:
-        refuse_listed("values", value)
-    given: list[Any] = list(map(unmasked, values))
-    if library_of(*given) is np:
-        read = (real_array("values", floats(np.asarray(value))) for value in given)
+def numeric(**values: Data) -> tuple:
+    """The :func:`library_of` some arrays, by their names, and the arrays (float64 in NumPy)."""
+    for name, value in values.items():
+        refuse_listed(name, value)
+    given: dict[str, Any] = {name: unmasked(value) for name, value in values.items()}
+    if library_of(*given.values()) is np:
+        read = (real_array(name, floats(np.asarray(value))) for name, value in given.items())
         return np, *(np.asarray(value, np.float64) for value in read)
-    arrays = (as_array("values", value) for value in given)
+    arrays = (as_array(name, value) for name, value in given.items())
     return jnp, *(a.astype(jnp.result_type(a, float)) for a in arrays)
 
 
 def paired(caller: str, first: Data, second: Data, names: tuple = ("prediction", "y")) -> tuple:
-    xp, one, other = numeric(first, second)
+    xp, one, other = numeric(**dict(zip(names, (first, second), strict=True)))
     return matched(caller, xp, one, other, names)
 
 
@@ -64,7 +64,7 @@ def classes(
     if num_classes is None:
         xp, f, sign = paired(caller, prediction, signs_of(y), (name, "y"))
         return xp, xp.where(xp.isnan(f), f, f > 0), (sign + 1.0) / 2.0
-    xp, f, true = numeric(prediction, y)
+    xp, f, true = numeric(**{name: prediction, "y": y})
     text = f"{caller}: {name} must have the shape (..., T, {num_classes}); got {f.shape}"
     refuse_unless(f.ndim > 1 and f.shape[-1] == num_classes, text)
     known = xp.isnan(true) | ((true >= 0) & (true < num_classes) & (true == xp.floor(true)))

@@ -25,7 +25,7 @@ def coverage(lower: Data, upper: Data, y: Data) -> AnyArray:
     >>> float(coverage([0.0, 1.0], [1.0, 2.0], [0.5, 2.5]))
     0.5
     """
-    xp, low, high, label = arrays.numeric(lower, upper, y)
+    xp, low, high, label = arrays.numeric(lower=lower, upper=upper, y=y)
     _, low, label = arrays.matched("coverage", xp, low, label, ("lower", "y"))
     _, _, high = arrays.matched("coverage", xp, low, high, ("lower", "upper"))
     known = ~(xp.isnan(low) | xp.isnan(high) | xp.isnan(label))
@@ -71,7 +71,7 @@ def crps_normal(mean: Data, deviation: Data, y: Data) -> AnyArray:
     >>> crps_normal([0.0, 1.0], 1.0, [0.0, 3.0]).round(4)
     array([0.2337, 1.4528])
     """
-    xp, mean, deviation, y = arrays.numeric(mean, deviation, y)
+    xp, mean, deviation, y = arrays.numeric(mean=mean, deviation=deviation, y=y)
     _, z, sigma, distance = _standardised("crps_normal", xp, mean, deviation, y, "deviation")
     with np.errstate(over="ignore", invalid="ignore"):
         inside = z * special_of(xp).erf(z / math.sqrt(2.0))
@@ -104,7 +104,7 @@ def crps_student(mean: Data, scale: Data, degrees: Data, y: Data) -> AnyArray:
     array([0.2637, 1.385 ])
     """
     caller = "crps_student"
-    xp, mean, scale, degrees, y = arrays.numeric(mean, scale, degrees, y)
+    xp, mean, scale, degrees, y = arrays.numeric(mean=mean, scale=scale, degrees=degrees, y=y)
     _, z, s, distance = _standardised(caller, xp, mean, scale, y, "scale")
     nu = _like(caller, xp, degrees, z, "degrees")
     arrays.each_known(xp.isnan(nu) | (nu > 1), nu, f"{caller}: degrees must be above 1")
@@ -140,7 +140,7 @@ def crps_quantiles(quantiles: Data, levels: Data, y: Data) -> AnyArray:
     array([0.5])
     """
     caller = "crps_quantiles"
-    xp, each, level, label = arrays.numeric(quantiles, levels, y)
+    xp, each, level, label = arrays.numeric(quantiles=quantiles, levels=levels, y=y)
     shape, num_levels = each.shape, len(level) if level.ndim == 1 else 0
     good = len(shape) > 1 and shape[-1] == num_levels > 0
     text = f"{caller}: quantiles must have the shape (..., T, Q), and levels (Q,) with Q >= 1"
@@ -176,7 +176,7 @@ def pit_histogram(pit: Data, bins: int = 10) -> AnyArray:
     >>> pit_histogram([0.1, 0.3, 0.35, 1.0, np.nan], bins=4)
     array([0.25, 0.5 , 0.  , 0.25])
     """
-    xp, each = arrays.numeric(pit)
+    xp, each = arrays.numeric(pit=pit)
     refuse_unless(each.ndim, "pit_histogram: pit must have the shape (..., T); got a number")
     arrays.between_0_and_1("pit_histogram", "pit", xp, each)
     (count,) = arrays.sums_by_bin("pit_histogram", xp, each, bins, xp.ones_like(each))

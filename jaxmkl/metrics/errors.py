@@ -22,7 +22,7 @@ def running_mean(values: Data) -> AnyArray:
     >>> running_mean([1.0, 3.0, np.nan, 2.0])
     array([1., 2., 2., 2.])
     """
-    xp, each = arrays.numeric(values)
+    xp, each = arrays.numeric(values=values)
     refuse_unless(each.ndim, "running_mean: values must have the shape (..., T); got a number")
     return arrays.mean_so_far(xp, each)
 
@@ -97,7 +97,7 @@ def recall(prediction: Data, y: Data, num_classes: int | None = None) -> AnyArra
     array([1.        , 0.66666667])
     """
     counts = confusion(prediction, y, num_classes)
-    xp, total = arrays.numeric(counts.sum(axis=-1))
+    xp, total = arrays.numeric(counts=counts.sum(axis=-1))
     right = xp.diagonal(counts, axis1=-2, axis2=-1)
     return xp.where(total > 0, right / xp.maximum(total, 1.0), xp.nan)
 
@@ -120,7 +120,7 @@ def kappa(prediction: Data, y: Data, num_classes: int | None = None) -> AnyArray
 
 def kappa_of(counts: AnyArray) -> AnyArray:
     """Cohen's :func:`kappa` (...), given the counts of :func:`confusion` (..., K, K)."""
-    xp, counts = arrays.numeric(counts)
+    xp, counts = arrays.numeric(counts=counts)
     total = counts.sum(axis=(-2, -1))
     shares = counts / xp.maximum(total, 1.0)[..., None, None]
     agreed = xp.diagonal(shares, axis1=-2, axis2=-1).sum(axis=-1)
@@ -172,7 +172,7 @@ def regret(losses: Data, hindsight: Data) -> AnyArray:
     >>> float(regret([1.0, 0.5, 0.25], [1.5, 1.25]))
     0.5
     """
-    xp, each, totals = arrays.numeric(losses, hindsight)
+    xp, each, totals = arrays.numeric(losses=losses, hindsight=hindsight)
     text = "regret: hindsight must be finite totals (..., P) of P >= 1 kernels"
     good = totals.shape[-1:] not in [(), (0,)]
     refuse_unless(good, f"{text}; got the shape {totals.shape}")
@@ -182,7 +182,7 @@ def regret(losses: Data, hindsight: Data) -> AnyArray:
 
 
 def _indicators(caller: str, queried: Data) -> tuple:
-    xp, values = arrays.numeric(queried)
+    xp, values = arrays.numeric(queried=queried)
     text = f"{caller}: queried must have the shape (..., T); got a single value"
     refuse_unless(values.ndim, text)
     known = np.zeros(0) if isinstance(values, jax.core.Tracer) else np.asarray(values)

@@ -134,8 +134,8 @@ def expected_calibration_error(
 
 def calibration_error_of(counts: Data, confidence: Data, accuracy: Data) -> AnyArray:
     """The error (...), given for each bin (..., B) the examples, and sums in place of means."""
-    xp, count, sure, right = arrays.numeric(counts, confidence, accuracy)
-    total = count.sum(axis=-1)
+    xp, n, sure, right = arrays.numeric(counts=counts, confidence=confidence, accuracy=accuracy)
+    total = n.sum(axis=-1)
     error = xp.abs(sure - right).sum(axis=-1) / xp.maximum(total, 1.0)
     return xp.where(total > 0, error, xp.nan)[()]  # a number, not an array without axes
 
@@ -147,7 +147,7 @@ def _log_losses(caller: str, log_odds: Data, y: Data, num_classes: int | None) -
         with np.errstate(invalid="ignore"):  # NumPy warns of NaN here
             return xp, xp.logaddexp(0.0, -sign * f)
     xp, _, true = arrays.classes(caller, log_odds, y, num_classes, "log_odds")
-    f = arrays.numeric(log_odds)[1]
+    f = arrays.numeric(log_odds=log_odds)[1]
     # a class of infinite log-odds is certain, and the loss of any other class is infinite
     is_certain = f == xp.inf
     certain = xp.where(is_certain, 0.0, -xp.inf)
@@ -161,7 +161,7 @@ def _log_losses(caller: str, log_odds: Data, y: Data, num_classes: int | None) -
 def _probabilities(caller: str, probabilities: Data, y: Data, num_classes: int | None) -> tuple:
     """The library, the probabilities, and the predicted and the true classes (..., T)."""
     name = "probabilities"
-    own, p = arrays.numeric(probabilities)
+    own, p = arrays.numeric(probabilities=probabilities)
     arrays.between_0_and_1(caller, name, own, p)
     margin_or_rows = p if num_classes is not None else p - 0.5
     xp, predicted, true = arrays.classes(caller, margin_or_rows, y, num_classes, name)

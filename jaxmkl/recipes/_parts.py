@@ -25,9 +25,8 @@ def rate_of(discount: Number) -> Number:
     """The rate η_g = -log γ of Hedge for a discount γ."""
     if isinstance(discount, jax.core.Tracer):
         return -jnp.log(discount)
-    good = np.ndim(discount) == 0 and 0 < float(discount) <= 1
-    pytree.require(good, "discount", "discount", discount, "in (0, 1]")
-    return -float(np.log(float(discount)))
+    limits: Any = {"minimum": 0.0, "exclusive": True, "maximum": 1.0, "wanted": "in (0, 1]"}
+    return -float(np.log(float(pytree.as_leaf("discount", "discount", discount, **limits))))
 
 
 def vote(discount: Number) -> Hedge:

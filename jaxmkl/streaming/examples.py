@@ -64,8 +64,9 @@ def check_states(driver: str, learner: Learner, states: PyTree) -> tuple[Any, in
     leaves = jax.tree.leaves(states)
     axes = {np.shape(leaf)[:1] for leaf in leaves}
     wanted = "states of one learner, stacked: all leaves with the same leading axis, of at least 1"
-    given = f"leaves of leading axes {sorted(axes)}" if leaves else type(states).__name__
-    good = len(axes) == 1 and axes not in ({()}, {(0,)})
+    tree = bool(leaves) and not jax.tree_util.all_leaves([states])
+    given = f"leaves of leading axes {sorted(axes)}" if tree else type(states).__name__
+    good = tree and len(axes) == 1 and axes not in ({()}, {(0,)})
     pytree.require(good, driver, "states", given, wanted)
     like = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), states)
     check_state(learner, like)
@@ -132,6 +133,9 @@ class Held(NamedTuple):
         refuse_masked(name, array)
         refuse_listed(name, array)
         array = array if isinstance(array, jax.Array | SparseRows) else on_host(array)
+        dtype = stored(array).dtype
+        text = f"{name} must hold numbers or labels; got dtype {dtype}"
+        refuse_unless(not jnp.issubdtype(dtype, jax.dtypes.extended), text)
         if is_tracer(array):
             return cls(name, array, None)
         text = f"{name} must be whole in each process; got parts (jax.distributed)"

@@ -154,7 +154,7 @@ def test_a_state_of_another_learner_is_refused():
         jaxmkl.run(learner, wrong, X, y)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float16", "int32"])
+@pytest.mark.parametrize("dtype", ["float64", "float16", "int32", "single precision"])
 def test_a_dtype_that_is_off_or_too_small_is_refused(dtype):
     with pytest.raises(ValueError, match=rf"dtype must be a floating dtype; .*; got '{dtype}'"):
         small().init(jax.random.key(0), 2, dtype)

@@ -132,6 +132,7 @@ def test_in_a_trace_nothing_is_compiled_apart():
         (lambda learner, s: learner.predict_many(s, X[:5, :2]), r"got \(5, 2\)"),
         (lambda learner, s: learner.predict_many(s, X[:0]), r"got \(0, 3\)"),
         (lambda learner, s: learner.step(s, (X[0], "yes")), r"y must hold real numbers"),
+        (lambda learner, s: learner.predict(s, s.key), r"x must hold real numbers; got dtype key"),
         (lambda learner, _: learner.predict(None, X[0]), "state must be one of learner.init"),
         (lambda learner, _: learner.predict_many(None, X), "state must be one of learner.init"),
         (lambda learner, _: learner.predict(learner, X[0]), "state must be one of learner.init"),

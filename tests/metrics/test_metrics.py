@@ -309,8 +309,15 @@ def test_labels_in_a_list_of_tracers_are_told_how_to_be_stacked():
 
 @pytest.mark.parametrize("bad", [[1j], np.array([1j]), ["a"], [b"1"], np.array([1], "m8[s]")])
 def test_values_that_are_no_real_numbers_are_refused(bad):
-    for of in (metrics.running_mean, metrics.label_rate, lambda a: metrics.running_mse(a, [1.0])):
-        with pytest.raises(ValueError, match="values must hold real numbers; got dtype"):
+    for name, of in {
+        "values": metrics.running_mean,
+        "queried": metrics.label_rate,
+        "prediction": lambda a: metrics.running_mse(a, [1.0]),
+        "y": lambda a: metrics.running_mse([1.0], a),
+        "upper": lambda a: metrics.coverage([1.0], a, [1.0]),
+        "log_odds": lambda a: metrics.log_loss(a, [1], num_classes=2),
+    }.items():
+        with pytest.raises(ValueError, match=f"^{name} must hold real numbers; got dtype"):
             of(bad)
     for missing in (
         [None, 1.0],

@@ -27,6 +27,8 @@ RECIPES = vars(budgets) | vars(kernel_selection) | vars(support_vectors)
         ("omkc_u", {"query": 0.5}, "query"),
         ("omkc_dd", {"discount": 1.5}, "discount"),
         ("omkc_dd", {"discount": [0.9, 0.9]}, "discount"),
+        ("spa", {"discount": None}, "discount"),
+        ("rbp", {"discount": "half"}, "discount"),
         ("omkc_sd", {"smoothing": -0.1}, "smoothing"),
         ("spa", {"step_size": -1.0}, "step_size"),
         ("spa", {"alpha": 0.0}, "alpha"),
