@@ -102,5 +102,6 @@ def importances(metric: jax.Array, variances: jax.Array) -> jax.Array:
     it.
     """
     squares = metric**2 if metric.ndim == 1 else jnp.sum(metric**2, axis=1)
-    scaled = squares * jnp.where(jnp.any(variances > 0), variances, 1.0)
+    scaled = squares * variances
+    scaled = jnp.where(jnp.any(scaled > 0), scaled, squares)
     return scaled / jnp.sum(scaled)

@@ -76,11 +76,15 @@ class Lagged(OneByOne[LaggedState, tuple]):
 
 @abilities.importances.register
 def _(learner: Lagged, state: LaggedState) -> Array | None:
-    """How much each input matters (D,), without the labels and errors, of sum 1."""
+    """How much each input matters (D,), without the labels and errors, of sum 1.
+
+    Where none matters, as constant inputs beside labels, they are equal.
+    """
     shares = abilities.importances(learner.learner, state.inner)
     if shares is None:
         return None
     shares = shares[: state.num_inputs]
+    shares = jnp.where(jnp.any(shares > 0), shares, 1.0)
     return shares / jnp.sum(shares)
 
 

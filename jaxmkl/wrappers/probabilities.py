@@ -253,9 +253,9 @@ def probabilities(learner: Learner, *, passthrough: bool = False) -> Probabiliti
     Each label moves all by a Newton step on -log p of its class y, with the sums of the second
     derivatives. From log a = log 2, h = 0, θ = (.5, .5, 0), H = I, w = 0 and A = 2 I,
 
-        log a <- log a - g / h,   g = Σ_k p_k z_k - z_y,   h <- h + Σ_k p_k (z_k - Σ_j p_j z_j)²
-        θ <- θ - H⁻¹ (Σ_k p_k φ_k - φ_y),   H <- .9995 H + .0005 I + Σ_k p_k (φ_k - m)(φ_k - m)'
-        w_k <- w_k + A⁻¹ u (1[k = y] - p_k),   A <- A + (1 - Σ_k p_k²) u u'
+        h <- h + Σ_k p_k (z_k - Σ_j p_j z_j)²,   log a <- log a - g / h,   g = Σ_k p_k z_k - z_y
+        H <- .9995 H + .0005 I + Σ_k p_k (φ_k - m)(φ_k - m)',   θ <- θ - H⁻¹ (Σ_k p_k φ_k - φ_y)
+        A <- A + (1 - Σ_k p_k²) u u',   w_k <- w_k + A⁻¹ u (1[k = y] - p_k)
 
     with m = Σ_k p_k φ_k; log a moves by at most a half at once, so that values of any size find
     their scale in about ten labels. For two classes the last step is Newton's; for several, one

@@ -251,6 +251,11 @@ def test_importances_pass_through_wrappers():
     for wrapped in (lagged, jaxmkl.wrappers.one_vs_rest(of_classes, 3)):
         state = jax.eval_shape(lambda of: begin(of, 3), wrapped)
         assert jax.eval_shape(wrapped.importances, state).shape == (3,)
+    state = begin(lagged, 3)
+    (bank,) = state.inner.models
+    of_labels = bank._replace(metrics=(np.arange(5, dtype=np.float32) // 3,))
+    shares = lagged.importances(state.replace(inner=state.inner.replace(models=(of_labels,))))
+    np.testing.assert_allclose(shares, np.full(3, 1 / 3), rtol=1e-6)
     raker = jaxmkl.raker(num_features=3)
     with pytest.raises(ValueError, match="importances: learner must be one that learns a metric"):
         raker.importances(jax.eval_shape(lambda of: begin(of, 3), raker))
