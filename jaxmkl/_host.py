@@ -257,7 +257,10 @@ def _product(given: dict[str, Any], a: np.ndarray, b: np.ndarray) -> np.ndarray:
         second[j] = i
     left = [i for i in first if i not in (*of_a, *batch_a)]
     right = [j for j in second if j >= a.ndim]
-    return np.einsum(a, first, b, second, [*batch_a, *left, *right])
+    # NumPy multiplies no bfloat16
+    one, other = (x.astype(np.float32) if x.dtype.kind == "V" else x for x in (a, b))
+    found = np.einsum(one, first, other, second, [*batch_a, *left, *right])
+    return found.astype(a.dtype, copy=False)
 
 
 def _padded(given: dict[str, Any], x: np.ndarray, value: np.ndarray) -> np.ndarray:

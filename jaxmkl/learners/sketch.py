@@ -196,7 +196,9 @@ def _coefficients(among: jax.Array, values: jax.Array) -> jax.Array:
     cutoff = _CUTOFF[values.dtype.itemsize]
 
     def by_inverse(among: jax.Array, values: jax.Array) -> jax.Array:
-        inverse = jnp.linalg.pinv(among, rtol=cutoff, hermitian=True)
+        # LAPACK has no bfloat16
+        wide = among.astype(jnp.promote_types(among.dtype, jnp.float32))
+        inverse = jnp.linalg.pinv(wide, rtol=cutoff, hermitian=True).astype(values.dtype)
         return jnp.dot(inverse, values, precision=jax.lax.Precision.HIGHEST)
 
     if len(values) > _WRITTEN_OUT:

@@ -37,6 +37,7 @@ FUNCTIONS = {
     "at an index": lambda key: jax.lax.dynamic_slice(jnp.arange(9), (7,), (4,)),
     "parts along an axis": lambda key: [*jnp.arange(6).reshape(3, 2)],
     "a triangle": lambda key: jnp.tril(jnp.ones((4, 4), jnp.int32)),
+    "a product of bfloat16": lambda key: jnp.eye(3, dtype="bfloat16") @ jnp.ones(3, "bfloat16"),
 }
 TO_ROUNDING = {
     "normal": lambda key: jax.random.normal(key, (2000,)),

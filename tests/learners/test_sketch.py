@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import jaxmkl
 from jaxmkl import oks_sil
 from jaxmkl.kernels.scaled import of_codes
-from jaxmkl.learners.sketch import _by_rotations, draw_places
+from jaxmkl.learners.sketch import _by_rotations, _coefficients, draw_places
 from tests.common.marks import long
 from tests.common.selection_streams import (
     CAUCHY,
@@ -275,3 +275,12 @@ def test_widths_stay_in_their_space(rate, spread, eta, sign):
 def test_bad_arguments_are_named(arguments, wanted):
     with pytest.raises(ValueError, match=rf"HypothesisSketch: {wanted} must be .*; got "):
         oks_sil(**arguments)
+
+
+@pytest.mark.parametrize("number", [3, 5])
+def test_projections_in_bfloat16(number):
+    """For which LAPACK has no eigenvalues."""
+    K = jnp.eye(number, dtype=jnp.bfloat16)
+    found = jax.jit(_coefficients)(K, K[0] / 2)
+    assert found.dtype == jnp.bfloat16
+    np.testing.assert_array_equal(np.float32(found), np.eye(number)[0] / 2)
