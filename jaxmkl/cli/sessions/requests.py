@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from jaxmkl.tables import Refused
 
 LONGEST = 2**20  # bytes of a line or a body
+SAID = 1000  # characters of a refusal
 SHOWN = 100  # characters of a line that are quoted
 CELLS = str | int | float | None  # of JSON; booleans are numbers here
 FORMS = '{"row": {...}}, {"id": ..., "label": ...}, {"id": ..., "forget": true} or a list of rows'
@@ -98,6 +99,12 @@ def _id(own: object) -> str | int:
 
 def _ids(more: dict) -> tuple[str | int, ...]:
     return (_id(more["id"]),) if "id" in more else ()
+
+
+def brief(refusal: Exception | str) -> str:
+    """The text of a refusal, which may quote what was given, however long that is."""
+    text = str(refusal)
+    return text if len(text) <= SAID else f"{text[:SAID]}..."
 
 
 class Lines:

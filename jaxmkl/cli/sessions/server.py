@@ -28,12 +28,13 @@ from jaxmkl.cli import show
 from jaxmkl.cli.sessions.journal import Event, Journal
 from jaxmkl.cli.sessions.learning import Learning, apply
 from jaxmkl.cli.sessions.metrics import Metrics
-from jaxmkl.cli.sessions.requests import Request, read
+from jaxmkl.cli.sessions.requests import Request, brief, read
 from jaxmkl.evaluate import plain
 from jaxmkl.tables import Pipeline, Refused, Session
 
 PARTS = {"ask": "ids", "learn": "labels"}  # of which an event may have several, by request
 MERGED = 64  # rows, or labels, of several lines that become one event, at most
+FAR = 2**53  # numbers of clients from here on are not followed by those of the server
 MOST = 2**22  # bytes of a journal after which a snapshot is made
 
 
@@ -217,8 +218,10 @@ class Server:
             del self.unlabelled[next(iter(self.unlabelled))]
 
     def _note(self, ids: Sequence[Any]) -> None:
-        """Give no id that somebody else has given."""
-        self.next_id = max([self.next_id, *(own + 1 for own in ids if isinstance(own, int))])
+        """Give no id that somebody else has given, unless it is so large that none is near."""
+        for own in ids:
+            if isinstance(own, int) and (own < FAR or own == self.next_id):
+                self.next_id = max(self.next_id, own + 1)
 
     def _answer_to(self, request: Request, event: Event, result: Any) -> Any:
         """The answer to a request, by the result of its event."""
@@ -239,7 +242,7 @@ class Server:
 
     def _refused(self, reason: str, error: Exception | str) -> dict[str, Any]:
         self.metrics.refused["journal" if isinstance(error, OSError) else reason] += 1
-        return {"error": str(error)}
+        return {"error": brief(error)}
 
     # snapshots
 

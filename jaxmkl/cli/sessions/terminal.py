@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from jaxmkl.cli.interrupts import Interrupts
 from jaxmkl.cli.sessions.questions import Labelling
+from jaxmkl.cli.sessions.requests import brief
 from jaxmkl.evaluate import figure, plain, printable
 from jaxmkl.tables import Refused
 
@@ -70,7 +71,7 @@ def _question(labelling: Labelling, item: int) -> dict[str, object]:
 def _taken(labelling: Labelling, line: str) -> dict[str, object]:
     """The reply to a line: its label was kept, or the reason why not."""
     try:
-        given = json.loads(line)
+        given = json.loads(line.removeprefix("\ufeff"))  # as Windows begins a text
     except (ValueError, RecursionError):
         given = None
     item = given.get("item") if isinstance(given, dict) else None
@@ -88,7 +89,7 @@ def _taken(labelling: Labelling, line: str) -> dict[str, object]:
         text = 'expected {"item": number, "label": label} or {"item": number, "skip": true}'
         raise Refused(f"{text}; got {line.strip()[:LONGEST]!r}")
     except Refused as reason:
-        return said | {"refused": str(reason)}
+        return said | {"refused": brief(reason)}
 
 
 # --- a person ------------------------------------------------------------------------------------
@@ -174,7 +175,7 @@ def _replied(
         try:
             done = reply(labelling, item, typed.strip(), keys)
         except Refused as reason:
-            console.print(f"\n{printable(reason)}; again: ", end="")
+            console.print(f"\n{printable(brief(reason))}; again: ", end="")
             continue
         if keys:
             console.print(printable(done))
