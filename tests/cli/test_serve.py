@@ -1,6 +1,7 @@
 """Serving in process: order, journal, snapshots, faces."""
 
 import asyncio
+import concurrent.futures
 import contextlib
 import errno
 import functools
@@ -139,6 +140,25 @@ def test_an_odd_letter_or_number_of_json_harms_no_other_client(server):
     said(server, row(1.0, label=2.0))
     one, two, three = said(server, *lines, row(2.0))
     assert isinstance(one["prediction"] + two["prediction"] + three["prediction"], float)
+
+
+def test_large_ids_of_clients_are_not_followed_by_those_of_the_server(tmp_path):
+    server, largest = server_of(tmp_path), 10**99
+    ids = largest, 2**53 - 1, -5
+    assert [one["id"] for one in said(server, *(row(1.0, id=own) for own in ids))] == [*ids]
+    assert [one["id"] for one in said(server, row(1.0), row(2.0))] == [2**53, 2**53 + 1]
+    server.close()
+    server = server_of(tmp_path)
+    for own in (2**53 + 2, 2**53 + 3):
+        assert said(server, row(1.0))[0]["id"] == own
+        assert said(server, {"id": own, "label": 1.0}) == [{"id": own, "learned": True}]
+    server.close()
+
+
+def test_what_is_refused_is_quoted_in_short(server):
+    said(server, row(1.0, id="a"))
+    for line in ({"id": "a", "label": "x" * 10**5}, {"row": {"x" * 10**5: []}}, row("x" * 10**5)):
+        assert 200 < len(said(server, line)[0]["error"]) < 2000
 
 
 def test_the_oldest_rows_are_forgotten_before_their_labels_are_taken(tmp_path):
@@ -553,6 +573,9 @@ def test_a_line_without_an_end_takes_no_memory(network, pieces):
     assert held_bytes("VmRSS") - before < 2**23 or before == 0
 
 
+END = b"\r\n"
+
+
 def asked_by_http(port, method, path, body=None, token="0123456789abcdef", **more):
     import http.client
 
@@ -581,6 +604,68 @@ def test_http(network):
     assert asked_by_http(port, "POST", "/ask", b"x" * 10**6)[0] == 400
     status, content = asked_by_http(port, "POST", "/ask", b"x" * 10**7)
     assert (status, "of at most 1,048,576 bytes" in content) == (413, True)
+
+
+def talked(port, *requests, method="POST"):
+    """All that comes back for requests, each a path, headers and a body, sent at once."""
+    sent = b""
+    for at, (path, headers, body) in enumerate(requests, 1):
+        sent += f"{method} {path} HTTP/1.1\r\nAuthorization: Bearer 0123456789abcdef\r\n".encode()
+        sent += headers.encode() + b"Connection: close\r\n" * (at == len(requests)) + END + body
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as client:
+        client.sendall(sent)
+        return client.makefile("rb").read()
+
+
+def test_methods_and_queries(network):
+    port = network[1]
+    head, _, body = talked(port, ("/health?of=probe", "", b""), method="HEAD").partition(END * 2)
+    assert head.startswith(b"HTTP/1.1 200 OK")
+    assert (b"Content-Length: 18" in head, body) == (True, b"")
+    for method, path, allowed in (
+        ("GET", "/ask", b"POST"),
+        ("OPTIONS", "/learn?a", b"POST"),
+        ("PUT", "/health", b"GET, HEAD"),
+    ):
+        found = talked(port, (path, "", b""), method=method)
+        assert found.startswith(b"HTTP/1.1 405")
+        assert END + b"Allow: " + allowed + END in found
+    assert talked(port, ("/other", "", b"")).startswith(b"HTTP/1.1 404")
+
+
+def test_bodies(network):
+    port, body = network[1], json.dumps(row(1.0), indent=2).encode()
+    size = f"Content-Length: {len(body)}\r\n"
+    found = talked(port, ("/ask", size + "Expect: 100-continue\r\n", body))
+    assert found.startswith(b"HTTP/1.1 100 Continue" + END * 2 + b"HTTP/1.1 200 OK")
+    too_much = body + END  # as some clients send
+    assert talked(port, ("/ask", size, too_much), ("/ask", size, body)).count(b" 200 OK") == 2
+    chunked = talked(port, ("/ask", "Transfer-Encoding: chunked\r\n", b"0\r\n\r\n"))
+    assert chunked.startswith(b"HTTP/1.1 411")
+    twice = talked(port, ("/ask", f"Content-Length: 2\r\n{size}", body))
+    assert twice.startswith(b"HTTP/1.1 413")
+    metrics = b'{"metrics": true}'
+    found = talked(port, ("/ask", f"Content-Length: {len(metrics)}\r\n", metrics))
+    assert found.startswith(b"HTTP/1.1 200 OK")
+
+
+def test_the_health_is_told_while_many_events_wait(network, server, monkeypatch):
+    go_on, learn = threading.Event(), Session.learn_many
+    monkeypatch.setattr(learning_room, "WAITING", 3)
+    monkeypatch.setattr(Session, "until_renewal", 0)
+    monkeypatch.setattr(Session, "learn_many", lambda *its: go_on.wait(60) and learn(*its))
+    said(server, *(row(1.0, id=own) for own in range(4)))
+    for own in range(3):
+        said(server, {"id": own, "label": 1.0})
+    label = json.dumps({"id": 3, "label": 1.0})
+    with concurrent.futures.ThreadPoolExecutor(1) as client:
+        learned = client.submit(asked_by_http, network[1], "POST", "/learn", label)
+        assert not concurrent.futures.wait([learned], 0.3).done
+        assert asked_by_http(network[1], "GET", "/health")[0] == 200
+        assert "jaxmkl_labels_total 3\n" in asked_by_http(network[1], "GET", "/metrics")[1]
+        go_on.set()
+        assert learned.result(60)[0] == 200
+    assert server.figures()["labels"] == 4
 
 
 def test_a_token_may_have_any_letters(server):

@@ -16,9 +16,9 @@ is checked before it is acknowledged, by what no event changes: that its row wai
 counts, or can be read, and that it is a label, as the columns say.
 """
 
+import collections
 import contextlib
 import math
-import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -30,7 +30,7 @@ import jax
 from jaxmkl.cli.sessions.journal import Event
 from jaxmkl.tables import Session
 
-WAITING = 1000  # events that may wait to be applied
+WAITING = 1000  # events to be applied, beyond which clients wait for their answers
 SLOW = 0.005  # seconds for which answers wait for what comes before them
 RECENT = 0.1  # the weight of the latest time of a label among all of them
 REFUSALS = ValueError, TypeError, OverflowError  # by the session, which is as it was before
@@ -87,7 +87,7 @@ class Learning:
         self.finished = session.pipeline  #: the pipeline of the latest finished state
         self.begun: float | None = None  #: the time at which the present event began
         self._thread = ThreadPoolExecutor(1, "learning")
-        self._room = threading.BoundedSemaphore(WAITING)
+        self._waits = collections.deque[Event]()  # for the thread
         self._failure: BaseException | None = None
         self._last: Future = Future()  # the latest work of the thread
         self._last.set_result(None)
@@ -121,10 +121,15 @@ class Learning:
             applied = Future[Any]()
             applied.set_result(self._apply(event, answers))
             return applied
-        self._room.acquire()
+        self._waits.append(event)
         self._last = self._thread.submit(self._apply, event, answers)
-        self._last.add_done_callback(lambda _: self._room.release())
+        self._last.add_done_callback(lambda _: self._waits.popleft())
         return self._last
+
+    @property
+    def is_full(self) -> bool:
+        """Whether more events should wait for some of those that were put to be applied."""
+        return len(self._waits) >= WAITING
 
     def _rests(self, seconds: float) -> bool:
         """Whether all that was put is applied and saved, or will be within so many seconds."""

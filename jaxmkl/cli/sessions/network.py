@@ -30,6 +30,8 @@ CLIENTS = 4096  # at the same time
 TURNS = 2  # of the loop, from bytes that have come to lines
 GROUP = 1000  # lines that are answered together, at most, where several clients send some
 JSON = "application/json"
+ASKED, READ = ("POST",), ("GET", "HEAD")
+METHODS = {"/ask": ASKED, "/learn": ASKED, "/health": READ, "/metrics": READ}
 Ended = Callable[[], bool]
 Face = Callable[[Reader, Writer], Awaitable[None]]
 
@@ -38,7 +40,7 @@ def serve_standard(server: Server, given: int, out: int, ended: Ended) -> None:
     """Answer the lines of a file by lines of another one, until it ends."""
     lines = Lines()
     while not ended() and server.failure is None:
-        if not select.select([given], [], [], LOOK)[0]:
+        if not select.select([] if server.learning.is_full else [given], [], [], LOOK)[0]:
             continue
         piece = os.read(given, PIECE)
         found = [*lines.cut(piece or b"\n")]  # the last line may lack its end
@@ -124,9 +126,13 @@ class Network:
 
         Otherwise each of them would be answered alone while the next one's lines are read.
         """
-        go_on = asyncio.get_running_loop().call_soon
+        loop = asyncio.get_running_loop()
+        go_on = loop.call_soon
         if (number := len(self._given)) > known or turns < TURNS:
             go_on(self._answer_all, number, 0 if number > known else turns + 1)
+            return
+        if self._server.learning.is_full:  # meanwhile the server's health and figures are told
+            loop.call_later(LOOK, self._answer_all, number, turns)
             return
         some, room = list[tuple[list[bytes], asyncio.Future[list[Any]]]](), GROUP
         while self._given and room > 0:
@@ -160,20 +166,23 @@ class Network:
     # HTTP
 
     async def _http(self, reader: Reader, writer: Writer) -> None:
-        async for method, path, version, headers, body in _requests(reader):
+        async for method, path, version, headers, body in _requests(reader, writer):
+            path = path.partition("?")[0]  # a query says nothing here
             status, kind, content = await self._reply(method, path, headers, body)
             keep = status < HTTPStatus.BAD_REQUEST
             head = f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: {kind}\r\n"
             head += f"Content-Length: {len(content)}\r\n"
+            if status == HTTPStatus.METHOD_NOT_ALLOWED:
+                head += f"Allow: {', '.join(METHODS[path])}\r\n"
             head += "" if keep else "Connection: close\r\n"
-            await self._write(writer, f"{head}\r\n".encode() + content)
+            await self._write(writer, f"{head}\r\n".encode() + content * (method != "HEAD"))
             if body is None:  # the client reads the answer once it has sent all
                 writer.write_eof()
                 async with asyncio.timeout(PATIENCE):
                     while await reader.read(PIECE):
                         pass
             rests = "close" if version == "HTTP/1.0" else "keep-alive"  # unless it says more
-            if headers.get("connection", rests).lower() == "close" or not keep or self._ended():
+            if "close" in headers.get("connection", rests).lower() or not keep or self._ended():
                 return
 
     async def _reply(
@@ -184,26 +193,27 @@ class Network:
             status = HTTPStatus.UNAUTHORIZED
             text = "the header Authorization: Bearer TOKEN is wanted"
         elif body is None:
-            status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+            is_long = "transfer-encoding" not in headers
+            status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE if is_long else HTTPStatus.LENGTH_REQUIRED
             text = f"a body has its Content-Length, of at most {LONGEST:,} bytes"
-        elif (method, path) == ("GET", "/health"):
+        elif method not in METHODS.get(path, ()):
+            status = HTTPStatus.METHOD_NOT_ALLOWED if path in METHODS else HTTPStatus.NOT_FOUND
+            text = "expected POST /ask, POST /learn, GET /metrics or GET /health"
+        elif path == "/health":
             return HTTPStatus.OK, JSON, b'{"healthy": true}\n'
-        elif (method, path) == ("GET", "/metrics"):
+        elif path == "/metrics":
             content = prometheus(self._server.figures()).encode()
             return HTTPStatus.OK, "text/plain; version=0.0.4", content
-        elif method == "POST" and path in ("/ask", "/learn"):
-            (answer,) = await self._answers([body.replace(b"\n", b" ").replace(b"\r", b" ")])
-            is_wrong = isinstance(answer, dict) and "error" in answer
+        else:
+            (answer,) = await self._answers([body])
+            is_wrong = isinstance(answer, dict) and isinstance(answer.get("error"), str)
             status = HTTPStatus.BAD_REQUEST if is_wrong else HTTPStatus.OK
             return status, JSON, spelled([answer])
-        else:
-            status = HTTPStatus.NOT_FOUND
-            text = "expected POST /ask, POST /learn, GET /metrics or GET /health"
         return status, JSON, spelled([{"error": text}])
 
 
 async def _requests(
-    reader: Reader,
+    reader: Reader, writer: Writer
 ) -> AsyncIterator[tuple[str, str, str, dict[str, str], bytes | None]]:
     """The requests of a client: its first line, headers, and the body; None if it is too long."""
     while True:
@@ -213,13 +223,18 @@ async def _requests(
                 head = first + await reader.readuntil(b"\r\n\r\n")
             except asyncio.LimitOverrunError:
                 return
-            line, *rest = head.decode("latin-1").split("\r\n")
+            # an empty line before a request is ignored
+            line, *rest = head.decode("latin-1").lstrip("\r\n").split("\r\n")
             method, path, version, *_ = [*line.split(" "), "", "", ""]
-            pairs = (one.partition(":") for one in rest if one)
-            headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
+            headers = dict[str, str]()
+            for name, _, value in (one.partition(":") for one in rest if one):
+                name, value = name.strip().lower(), value.strip()
+                headers[name] = f"{headers[name]}, {value}" if name in headers else value
             length = headers.get("content-length", "0")
             is_known = length.isdecimal() and "transfer-encoding" not in headers
             is_short = is_known and len(length) < 9 and int(length) <= LONGEST
+            if is_short and headers.get("expect", "").lower() == "100-continue":
+                writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             body = await reader.readexactly(int(length)) if is_short else None
         yield method, path, version, headers, body
 
