@@ -61,10 +61,11 @@ from jaxmkl.cli import options, show
 from jaxmkl.cli.interrupts import Interrupts
 from jaxmkl.cli.outputs import reserved
 from jaxmkl.cli.pipelines import new_pipeline, own_pipeline
+from jaxmkl.cli.sessions.learning import prepare
 from jaxmkl.cli.sessions.network import Network, serve_standard
 from jaxmkl.cli.sessions.server import Server
 from jaxmkl.evaluate import UsageError
-from jaxmkl.tables import Columns, Pipeline, Session, open_table
+from jaxmkl.tables import Columns, Pipeline, open_table
 
 OWN = ("target", "task", "learner", "set", "drop", "as_")  # settled by a pipeline
 LOCAL = "127.0.0.1"
@@ -157,8 +158,9 @@ def _begun(given: Namespace, journal: Path) -> Server:
         pipeline = _anew(given)
         parts = pipeline.columns.to_json(), repr(pipeline.learner)
         model = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
-    warm_up(pipeline)
-    return Server(journal, {"model": model.hexdigest()}, pipeline, given.waiting)
+    server = Server(journal, {"model": model.hexdigest()}, pipeline, given.waiting)
+    warm_up(server.learning.finished)
+    return server
 
 
 def _anew(given: Namespace) -> Pipeline:
@@ -180,10 +182,8 @@ def warm_up(pipeline: Pipeline) -> None:
     A collection of garbage would look through all that this leaves, some .2 s for which no one is
     answered; so it passes over it from then on.
     """
-    session, row = Session(pipeline), dict.fromkeys(pipeline.columns.names)  # of missing cells
-    (asked,) = session.ask(row)
-    session.learn(asked.id, pipeline.classes[0] if pipeline.classes else pipeline.seen.start)
-    session.expect(row, [asked.id])
+    label = pipeline.classes[0] if pipeline.classes else pipeline.seen.start
+    prepare(pipeline).learn("asked", label)
     if (renewals := renewals_of(pipeline.learner)) is not None:
         due = renewals.after(int(pipeline.state.round))
 

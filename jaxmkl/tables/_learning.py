@@ -351,20 +351,23 @@ class Learning:
             matters = {name: float(each[of].sum()) for name, of in self._columns.places.items()}
         return [Asked(*one, matters) for one in rest]
 
+    def has_room(self, number: int) -> bool:
+        """Whether so many labels need no more support vectors, whose programs are compiled."""
+        if number > self._free:
+            capacity = abilities.capacity(self._learner, self._state)
+            used = 0 if capacity is None else abilities.num_supports(self._learner, self._state)
+            self._free = math.inf if capacity is None else capacity - int(np.max(used))
+        return number <= self._free
+
     def _make_room(self, number: int) -> None:
         """Have room for so many more support vectors, where a learner keeps all of them."""
-        self._free -= number
-        if self._free >= 0:
-            return
-        capacity = abilities.capacity(self._learner, self._state)
-        if capacity is None:
-            self._free = math.inf
-            return
-        wanted = int(np.max(abilities.num_supports(self._learner, self._state))) + number
-        if wanted > capacity:  # each capacity is compiled, so there are few
-            capacity = max(2 * capacity, wanted)
+        if not self.has_room(number):  # each capacity is compiled, so there are few
+            capacity: Any = abilities.capacity(self._learner, self._state)
+            used = capacity - int(self._free)
+            capacity = max(2 * capacity, used + number)
             self._state = abilities.enlarged(self._learner, self._state, capacity)
-        self._free = capacity - wanted
+            self._free = capacity - used
+        self._free -= number
 
     # rows that somebody else chooses, by their inputs (D,)
 

@@ -3,6 +3,7 @@
 import asyncio
 import concurrent.futures
 import contextlib
+import dataclasses
 import errno
 import functools
 import itertools
@@ -19,7 +20,8 @@ import numpy as np
 import pytest
 
 import jaxmkl
-from jaxmkl import Gaussian
+from jaxmkl import Gaussian, abilities
+from jaxmkl._checks import is_tracer
 from jaxmkl.cli import main
 from jaxmkl.cli.serve import warm_up
 from jaxmkl.cli.sessions import journal as journal_room
@@ -31,7 +33,7 @@ from jaxmkl.cli.sessions.network import Network, _free, serve_standard
 from jaxmkl.cli.sessions.requests import LONGEST, Lines
 from jaxmkl.cli.sessions.server import Server, spelled
 from jaxmkl.evaluate import UsageError, held_bytes
-from jaxmkl.tables import Columns, Pipeline, Session, open_table
+from jaxmkl.tables import Columns, Pipeline, Session, _rounds, open_table
 
 
 @functools.cache
@@ -414,6 +416,35 @@ def test_answers_do_not_wait_for_a_renewal(tmp_path, monkeypatch):
     expected.ask([{"x": 0.5}] * 4)
     server = server_of(tmp_path)
     assert learned(server.learning.finished) == learned(expected.pipeline)
+    server.close()
+
+
+@pytest.mark.slow
+def test_programs_for_more_support_vectors_are_compiled_beside_answers(tmp_path, monkeypatch):
+    learner = jaxmkl.kernel_ogd(Gaussian(1.0), capacity=1)
+    threads, enlarged = [], abilities.enlarged
+    state = learner.init(jax.random.key(0), 1)
+    grows = dataclasses.replace(pipeline(), learner=learner, state=state)
+
+    def enlarges(learner, state, capacity):
+        if not is_tracer(state):
+            threads.append(threading.current_thread())
+        return enlarged(learner, state, capacity)
+
+    monkeypatch.setattr(abilities, "enlarged", enlarges)
+    server = Server(tmp_path / "j", {"model": "a"}, grows)
+    number = abilities.capacity(learner, state) + 1
+    for first in range(0, number, 64):
+        ids = [*range(first, min(first + 64, number))]
+        said(server, {"rows": [{"x": float(i)} for i in ids], "ids": ids})
+        said(server, *({"id": own, "label": 1.0} for own in ids))
+    assert server.learning._rests(60)
+    assert len(threads) == 1
+    assert threading.current_thread() not in threads
+    programs = _rounds._predict.num_programs(), _rounds._await.num_programs()
+    said(server, row(0.5))
+    server.learning.session.expect({"x": 0.5}, ["b"])
+    assert programs == (_rounds._predict.num_programs(), _rounds._await.num_programs())
     server.close()
 
 

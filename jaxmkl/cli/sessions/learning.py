@@ -28,7 +28,7 @@ from typing import Any
 import jax
 
 from jaxmkl.cli.sessions.journal import Event
-from jaxmkl.tables import Session
+from jaxmkl.tables import Pipeline, Session
 
 WAITING = 1000  # events to be applied, beyond which clients wait for their answers
 SLOW = 0.005  # seconds for which answers wait for what comes before them
@@ -73,6 +73,14 @@ def _each(call: Callable, *given: Sequence) -> list[Any]:
         if len(given[0]) == 1:
             return [error]
     return [_each(call, *([part] for part in one))[0] for one in zip(*given, strict=True)]
+
+
+def prepare(pipeline: Pipeline) -> Session:
+    """Compile the programs that answer rows, and return a session that may be thrown away."""
+    session, row = Session(pipeline), dict.fromkeys(pipeline.columns.names)  # of missing cells
+    session.ask(row, ["asked"])
+    session.expect(row, ["expected"])
+    return session
 
 
 class Learning:
@@ -136,11 +144,16 @@ class Learning:
         return self._last.done() or not wait([self._last], seconds).not_done
 
     def _labels(self, event: Event) -> float:
-        """The labels of an event, which take time, unlike rows; infinite if a renewal is due."""
+        """The labels of an event, which take time, unlike rows; infinite if they take long.
+
+        That is where a renewal is due, or more support vectors need programs of their own.
+        """
         rounds = len(event.get("rows") or event.get("labels") or (0,))
         if rounds >= self.session.until_renewal:
             return math.inf
-        return 0 if "rows" in event else rounds
+        if "rows" in event:
+            return 0
+        return rounds if self.session.has_room(rounds) else math.inf
 
     def _viewed(self, event: Event) -> Any:
         """The result of rows whose turn has not come, by a session that is thrown away."""
@@ -176,6 +189,8 @@ class Learning:
                 raise self._failure
             result = apply(self.session, event, answers)
             pipeline = self.session.pipeline
+            if labels == math.inf:
+                prepare(pipeline)
             if labels:
                 jax.block_until_ready(pipeline.state)  # a renewal may still run
             self.finished = pipeline
