@@ -284,6 +284,24 @@ def test_a_killed_server_goes_on_with_the_same_state(tmp_path, monkeypatch):
         server_of(folders[2], about="b")
 
 
+@pytest.mark.parametrize("rest", [None, 0, 20])
+def test_no_snapshot_is_removed_where_the_journal_is_not_there(tmp_path, rest):
+    """As where its file was emptied, or removed."""
+    server = server_of(tmp_path)
+    said(server, row(1.0, label=2.0))
+    state = learned(server.learning.finished)
+    server.close()
+    journal, before = tmp_path / "j", (tmp_path / "j").read_bytes()
+    journal.unlink() if rest is None else journal.write_bytes(before[:rest])
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"j\.1\.npz is a snapshot of 1;"):
+            server_of(tmp_path)
+    journal.write_bytes(before)
+    server = server_of(tmp_path)
+    assert learned(server.learning.finished) == state
+    server.close()
+
+
 def test_a_snapshot_that_cannot_be_written_ends_nothing(tmp_path, monkeypatch, capsys):
     def fails(*_):
         raise OSError(errno.ENOSPC, "No space left on device")

@@ -64,6 +64,8 @@ class Server:
             self.journal = stack.enter_context(Journal(path, about, "--journal"))
             first = self.journal.first
             number, self.next_id = int(first.get("snapshot", 0)), int(first.get("next", 0))
+            if not number and not self.journal.events:
+                self._refuse_snapshots()
             session = Session.load(self._snapshot(number)) if number else Session(pipeline)
             self.most = session.most_waiting  #: rows without a label
             #: the prediction and interval of each by its id, the oldest first; None: not known
@@ -275,13 +277,27 @@ class Server:
     def _snapshot(self, number: int) -> Path:
         return self.journal.path.with_name(f"{self.journal.path.name}.{number}.npz")
 
+    def _snapshots(self) -> dict[int, Path]:
+        """The snapshots beside the journal, by their numbers of events."""
+        path = self.journal.path
+        names = {other: re.fullmatch(re.escape(path.name) + r"\.(\d+)\.npz", other.name)
+                 for other in path.parent.glob("*.npz")}  # fmt: skip
+        return {int(found[1]): other for other, found in names.items() if found}
+
+    def _refuse_snapshots(self) -> None:
+        """Refuse a journal without events beside a snapshot, which it would remove."""
+        for number, path in self._snapshots().items():
+            if number:
+                text = f"it has no events, and {path} is a snapshot of {number:,}"
+                advice = "restore it, begin with the snapshot as PIPELINE, or move that away"
+                raise ValueError(f"{self.journal.path}: {text}; {advice}")
+
     def _sweep(self) -> None:
         """Remove all snapshots but the one that the journal names."""
-        path, kept = self.journal.path, int(self.journal.first.get("snapshot", 0))
-        for other in path.parent.glob("*.npz"):
-            found = re.fullmatch(re.escape(path.name) + r"\.(\d+)\.npz", other.name)
-            if found and int(found[1]) != kept:
-                other.unlink(missing_ok=True)
+        kept = int(self.journal.first.get("snapshot", 0))
+        for number, path in self._snapshots().items():
+            if number != kept:
+                path.unlink(missing_ok=True)
 
 
 def spelled(answers: Sequence[Any]) -> bytes:
