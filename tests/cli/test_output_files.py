@@ -331,6 +331,16 @@ def test_standard_output_is_no_input(flowers, tmp_path):
     assert flowers.read_bytes() == before
 
 
+@pytest.mark.parametrize(("closed", "said"), [("2>&-", ""), (">&-", "jaxmkl: no.npz: No such")])
+def test_a_closed_standard_file_is_the_null_device(closed, said):
+    """Python has none then, prints errors to the other one, and gives its number to files."""
+    line = f'exec "{sys.executable}" -m jaxmkl info no.npz {closed}'
+    found = subprocess.run(["sh", "-c", line], capture_output=True, text=True)
+    assert (found.returncode, found.stdout) == (2, "")
+    assert found.stderr.startswith(said)
+    assert "Traceback" not in found.stderr
+
+
 @pytest.mark.usefixtures("nothing_is_run")
 def test_predict_and_ask_lock_what_they_write(flowers, pipeline, tmp_path, capsys):
     table, out = str(flowers), str(tmp_path / "out")
