@@ -168,10 +168,8 @@ class Learning:
         self._drop()
 
     def _drop(self) -> None:
-        while len(self._unlabelled) > self._most:
-            oldest = next(iter(self._unlabelled))
-            self.dropped += self._unlabelled[oldest] is not None
-            self.forget(oldest)
+        excess = max(0, len(self._unlabelled) - self._most)
+        self.dropped += self._forgotten([*itertools.islice(self._unlabelled, excess)])
 
     # labels
 
@@ -243,9 +241,16 @@ class Learning:
         Raises:
           Refused: no such row waits for a label.
         """
-        if (example := self._example(id)) is not None:
-            self._state = _rounds.learned(self._learner, self._state, [(example, np.nan, True)])
-        self._settled(id)
+        self._forgotten([id])
+
+    def _forgotten(self, ids: Sequence[Id]) -> int:
+        """Forget rows, one after the other, and return how many of them waited."""
+        examples = [example for own in ids if (example := self._example(own)) is not None]
+        none = [(example, np.nan, True) for example in examples]
+        self._state = _rounds.learned(self._learner, self._state, none)
+        for own in ids:
+            self._settled(own)
+        return len(examples)
 
     def label(self, label: object) -> Label:
         """The class, by its name, or the number that a label is; nothing is learned.

@@ -22,6 +22,7 @@ from jaxmkl.tables import (
     Refused,
     Seen,
     Session,
+    _rounds,
     load_pipeline,
     open_table,
     save_pipeline,
@@ -406,6 +407,21 @@ def test_the_oldest_rows_are_forgotten_where_too_many_wait(plain):
     assert int(session.pipeline.state.invalid) == 1  # as a row of a run without a label
     session.most_waiting = 1
     assert ([*session.waiting], session.dropped) == ([2], 2)
+
+
+def test_many_rows_are_forgotten_together(plain, monkeypatch):
+    session, other, calls = Session(plain), Session(plain), []
+    row, learned = {"width": 1.0, "height": 2.0, "soil": "sand"}, _rounds.learned
+    for one in (session, other):
+        one.ask([row] * 50)
+    for own in range(40):
+        other.forget(own)
+    monkeypatch.setattr(_rounds, "learned", lambda *its: calls.append(its) or learned(*its))
+    session.most_waiting = 10
+    assert len(calls) == 1  # one by one, a long list of rows held up all other clients
+    assert session.dropped == 40
+    session.dropped = 0
+    same(session, other)
 
 
 def test_a_saved_session_has_the_same_future(plain, tmp_path):

@@ -69,7 +69,8 @@ class Server:
             session = Session.load(self._snapshot(number)) if number else Session(pipeline)
             self.most = session.most_waiting  #: rows without a label
             #: the prediction and interval of each by its id, the oldest first; None: not known
-            self.unlabelled: dict[Any, Any] = dict.fromkeys(session.unlabelled)
+            self.unlabelled = collections.OrderedDict[Any, Any]()
+            self.unlabelled.update(dict.fromkeys(session.unlabelled))
             self._sweep()
             self.journal.replay(lambda event: self._settle(event, apply(session, event)))
             self.number = number + len(self.journal.events)  #: of events
@@ -217,7 +218,7 @@ class Server:
         self.unlabelled.pop(event.get("forget"), None)
         self.most = event.get("waiting", self.most)
         while len(self.unlabelled) > self.most:
-            del self.unlabelled[next(iter(self.unlabelled))]
+            self.unlabelled.popitem(last=False)
 
     def _note(self, ids: Sequence[Any]) -> None:
         """Give no id that somebody else has given, unless it is so large that none is near."""
