@@ -18,7 +18,6 @@ from jaxmkl.evaluate import UsageError, printable
 LOCK = ".lock"
 NO_TEXT = ".gz", ".bz2", ".xz", ".zst", ".zip", ".parquet", ".arrow", ".feather", ".npz", ".xlsx"
 """Endings of names that promise something else than plain text."""
-READ = "--checkpoint", "--journal"  # which are read as well, and so are no devices
 OUT = "CSV (default: standard output, also -)"  # the help of --out, where it has no other
 
 
@@ -39,7 +38,8 @@ def reserved(
         given.
       outputs: those that it writes, likewise.
       text: options whose file is plain text, and may be "-", standard output.
-      beside: endings of the names of further files that are written beside one, by its option.
+      beside: endings of the names of further files that are written beside one, by its option;
+        that one is no device then.
       replaces: the inputs that an output may replace, by its option.
       says: whether the command writes to standard output besides.
 
@@ -63,7 +63,7 @@ def reserved(
     refuse_clashes(files)
     with contextlib.ExitStack() as stack:
         for name, path in given.items():
-            if name in standard or (is_special(path) and name not in READ):
+            if name in standard or (is_special(path) and name not in beside):
                 continue
             if name in text and path.suffix.lower() in NO_TEXT:
                 promise = f"its name promises {path.suffix}, and plain text is written"

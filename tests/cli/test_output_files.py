@@ -386,6 +386,8 @@ def test_standard_output_takes_one_file_of_text(flowers, tmp_path, monkeypatch, 
         (["run", table, "--json", "-", "--report", "-"], "--report: - is also named by --json"),
         (["ask", table, "--jsonl", "--out", "-"], "--out: - is standard output, which takes"),
         (["ask", table, "--jsonl", "--save", "-"], "--save: - is standard output, which takes"),
+        # its journal would lie among the devices
+        (["ask", table, "--jsonl", "--out", os.devnull], f"--out: {os.devnull} is not a file"),
     ):
         assert main(line) == 2
         assert capsys.readouterr().err.startswith(f"jaxmkl: {said}"), line
