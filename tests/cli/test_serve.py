@@ -302,6 +302,16 @@ def test_no_snapshot_is_removed_where_the_journal_is_not_there(tmp_path, rest):
     server.close()
 
 
+def test_a_link_to_the_journal_stays_one(tmp_path):
+    (tmp_path / "far").mkdir()
+    (tmp_path / "j").symlink_to(tmp_path / "far" / "journal")
+    server = server_of(tmp_path)
+    said(server, row(1.0, label=2.0))
+    server.close()
+    assert (tmp_path / "j").is_symlink()
+    assert {path.name for path in (tmp_path / "far").iterdir()} == {"journal", "journal.1.npz"}
+
+
 def test_a_snapshot_that_cannot_be_written_ends_nothing(tmp_path, monkeypatch, capsys):
     def fails(*_):
         raise OSError(errno.ENOSPC, "No space left on device")

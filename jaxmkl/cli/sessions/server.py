@@ -16,6 +16,7 @@ the other.
 import collections
 import contextlib
 import json
+import os
 import re
 import time
 from collections.abc import Sequence
@@ -61,6 +62,7 @@ class Server:
         self._event, self._taken = Event(), list[Request]()  # what happens next, by which requests
         self._said, self._began = list[Any](), 0.0  # the answers so far, since a time
         with contextlib.ExitStack() as stack:
+            path = Path(os.path.realpath(path))  # which is replaced, unlike a link to it
             self.journal = stack.enter_context(Journal(path, about, "--journal"))
             first = self.journal.first
             number, self.next_id = int(first.get("snapshot", 0)), int(first.get("next", 0))
