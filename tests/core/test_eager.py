@@ -152,7 +152,7 @@ def test_arguments_have_names():
     assert_trees_all_equal(learner.predict(x=X[0], state=state), learner.predict(state, X[0]))
     assert_trees_all_equal(learner.update(state, y=1.0, x=X[0]), learner.update(state, X[0], 1.0))
     for wrong in ((), (state,), (state, X[0], 1.0, 2.0)):
-        with pytest.raises(TypeError):
+        with pytest.raises(TypeError, match=r"missing a required|too many positional"):
             learner.update(*wrong)
 
 

@@ -94,6 +94,17 @@ def test_the_main_job_plays_real_data_and_shows_table_json_and_plots(tmp_path, c
     assert "[tour 2/2" in shown
 
 
+@pytest.mark.slow
+def test_the_main_job_plays_the_drift_unscaled_and_in_its_order(play, tmp_path, monkeypatch):
+    monkeypatch.setattr(tour, "DRIFT_LENGTH", 600)
+    rows = play("tour", "drift", "raker", seeds=2, plots=True, num_features=4)
+    stream, learner = tour.drift().astype(np.float32), jaxmkl.raker(num_features=4)
+    given = learner, evaluate.keys_of(2), stream.X, stream.y
+    _, outputs = jaxmkl.run_many(*given, permute=False)
+    assert value(rows, "raker", "mse") == pytest.approx(float(outputs.loss.mean()), rel=1e-4)
+    assert pictures(tmp_path / "plots") == {"tour_drift.png"}
+
+
 def test_everything_the_main_job_offers_is_there():
     sizes = {name: make().X.shape for name, make in tour.STREAMS.items()}
     assert sizes == {

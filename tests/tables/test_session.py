@@ -242,9 +242,9 @@ def test_labels_together_are_as_labels_one_by_one(plain, monkeypatch):
     assert [alone.learn(*pair) for pair in pairs] == together.learn_many(pairs) == [True] * 20
     same(alone, together)
     before = together.pipeline
-    for wrong in ([(20, 1.0), (3, 1.0)], [(20, 1.0), (21, "word")], [(20, 1.0), (20, 2.0)]):
-        with pytest.raises(Refused):
-            together.learn_many(wrong)
+    for wrong, said in ((3, 1.0), "id 3 waits"), ((21, "word"), "'word'"), ((20, 2.0), "20, 20"):
+        with pytest.raises(Refused, match=said):
+            together.learn_many([(20, 1.0), wrong])
     assert_equal(together.pipeline.state, before.state)
     assert [*together.waiting] == [*range(20, 25)]
 

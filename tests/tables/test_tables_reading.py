@@ -285,9 +285,11 @@ def test_rows_by_name():
         cells(pl.DataFrame({"a": [1.5], "kind": ["x"], "n": [1]}).row(0, named=True)) == wanted[:1]
     )
     assert cells(frame.set_index("n", drop=False).loc[2]) == wanted[1:2]
-    for wrong in (3, [1, 2], [], "nowhere", {1, 2}, (1.5, "x")):
-        with pytest.raises((ValueError, FileNotFoundError)):
+    for wrong in (3, [1, 2], [], {1, 2}, (1.5, "x")):
+        with pytest.raises(ValueError, match=f"rows by name; got {type(wrong).__name__}$"):
             open_table(wrong)
+    with pytest.raises(FileNotFoundError, match="'nowhere'"):
+        open_table("nowhere")
 
 
 @pytest.mark.parametrize("size", [131_073, 400_000])
