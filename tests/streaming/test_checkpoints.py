@@ -56,6 +56,16 @@ def test_by_minutes(tmp_path, monkeypatch):
     assert written == [False, False, True, False, True]
 
 
+def test_of_many_runs_the_longest_counts(tmp_path):
+    kept = Checkpoints(tmp_path / "it.npz", examples=100)
+    init = jax.vmap(lambda key: LEARNER.init(key, num_inputs=2))
+    start = init(jax.random.split(jax.random.key(0)))
+    rounds = (99, 20), (20, 100), (150, 190), (200, 10)
+    written = [kept.offer(LEARNER, start.replace(round=np.int32(both))) for both in rounds]
+    assert written == [False, True, False, True]
+    assert kept.latest()[1].round.tolist() == [200, 10]
+
+
 def test_each_one_without_a_limit(tmp_path):
     kept = Checkpoints(tmp_path / "it.npz")
     assert all(kept.offer(LEARNER, state) for state in states())
