@@ -102,7 +102,7 @@ def test_a_rate_is_kept_after_two_to_the_30_rounds():
     end, asked = jax.lax.scan(turn, start, given)
     assert abs(float(asked.mean()) - 0.2) < 0.04
     assert 2**29 < int(end.asked + end.passed) < 2**29 + 3001
-    np.testing.assert_allclose(end.spread, 1.6, atol=0.01)
+    np.testing.assert_allclose(end.spread, 1.6, rtol=1e-5)
 
 
 @pytest.mark.endless

@@ -279,7 +279,7 @@ def test_bounds_of_derivatives_are_reached_and_not_passed(name):
     f = np.linspace(-30, 30, 60_001)
     slopes = np.asarray(loss.slope(jnp.asarray(f, jnp.float32), jnp.float32(1)), np.float64)
     if loss.steepest is not None:
-        np.testing.assert_allclose(np.abs(slopes).max(), loss.steepest, rtol=1e-3)
+        np.testing.assert_allclose(np.abs(slopes).max(), loss.steepest, rtol=1e-6)
     if loss.curvature is not None:
         apart = 100  # far enough for the digits of slopes
         second = np.abs(slopes[apart:] - slopes[:-apart]) / (f[apart] - f[0])

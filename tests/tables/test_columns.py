@@ -425,7 +425,7 @@ ROW = (
 
 @given(rows=st.lists(st.tuples(*ROW), min_size=6, max_size=30), cut=st.integers(1, 7))
 def test_any_chunks_make_the_same_inputs(rows, cut):
-    rows = [(1, "u", 0.5), (2, "v", 2.5), (None, None, 3.25), *rows]
+    rows = [(None, "u", 0.5), (5, "v", 2.5), (2, None, 3.25), *rows]
     table = dict(zip("aby", map(list, zip(*rows, strict=True)), strict=True))
     whole = next(open_table(table).chunks(100))
     columns = Columns.decide(next(open_table(table).chunks(3)), "y")
@@ -436,10 +436,10 @@ def test_any_chunks_make_the_same_inputs(rows, cut):
         parts.append(part)
     assert_array_equal(np.concatenate(parts), X)
     assert_array_equal(filled, fills)
-    # a missing number is the mean of those before
+    # a missing number is the mean of those before, and the first one where there are none
     numbers = [a for a, _, _ in rows]
     for row, number in enumerate(numbers):
-        before = [n for n in numbers[:row] if n is not None]
+        before = [n for n in numbers[:row] if n is not None] or [5]
         expected = number if number is not None else np.mean(before)
         assert X[row, 0] == pytest.approx(expected)
     still, same = columns.encode(whole, fills, learn=False)
