@@ -1,5 +1,7 @@
 """The reservoir against a plain loop, and the law of what stays."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxmkl.reservoir import Reservoir, is_doubling
+from jaxmkl.reservoir import Renewal, Reservoir, is_doubling
 from tests.common.trees import plain
 from tests.oracles.hash import hashed, uniform
 
@@ -141,6 +143,21 @@ def test_what_has_no_merged_sample_is_refused():
         Reservoir(8, latest=2).merged(stacked, None)
     with pytest.raises(ValueError, match="start must be of a state that has learned nothing"):
         Reservoir(8).merged(stacked, states[0])
+
+
+def test_a_sample_of_a_memory_is_even_and_of_what_is_there():
+    X = np.arange(1.0, 10.0, dtype=np.float32)[:, None]
+    sample = jax.jit(Renewal.sample, static_argnums=1)
+    for filled, size in itertools.product((0, 1, 3, 4, 5, 7, 9), (1, 4, 9, 12)):
+        number = jnp.asarray(filled)
+        found = sample(Renewal(X, X[:, 0], number, number, number, jax.random.key(0)), size)
+        there = min(filled, size)
+        assert (len(found.X), int(found.filled), int(found.known.sum())) == (size, there, there)
+        places = np.asarray(found.y[:there]) - 1
+        np.testing.assert_array_equal(found.X[:, 0], found.y)
+        # each stands for as many of those there as the others, but for one
+        gaps = np.diff(places, append=filled)
+        assert not there or (places[0] == 0 and np.ptp(gaps) <= 1), (filled, size, places)
 
 
 def test_a_round_without_a_label_changes_no_bit():
