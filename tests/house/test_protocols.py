@@ -63,6 +63,9 @@ def test_wrappers_and_classes_have_the_abilities_of_what_is_inside():
     x, y = jnp.ones(2), jnp.ones(())
     after = layers.update(larger, x, y)
     assert int(abilities.num_supports(layers, after)) == 1
+    # two of the three classes err, and the most supports count
+    after = layers.update(after, x, 0 * y)
+    assert int(abilities.num_supports(layers, after)) == 2
     assert abilities.importances(layers, state) is None
     with pytest.raises(ValueError, match="learner must be one that learns a metric"):
         layers.importances(state)
