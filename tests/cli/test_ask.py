@@ -19,11 +19,19 @@ import jaxmkl
 from jaxmkl.cli import ask, main
 from jaxmkl.cli.sessions import questions
 from jaxmkl.cli.sessions.journal import Journal
-from jaxmkl.cli.sessions.questions import Labelling, Rows, asking
+from jaxmkl.cli.sessions.questions import Labelling, Rows, asking, to_be_saved
 from jaxmkl.cli.sessions.terminal import keys_of, reply, serve_process
 from jaxmkl.evaluate import UsageError
+from jaxmkl.query import Rate
 from jaxmkl.tables import Columns, Pipeline, Refused, Seen, open_table
-from jaxmkl.wrappers import RunningMoments, probabilities, scaled_targets
+from jaxmkl.wrappers import (
+    Intervals,
+    Probabilities,
+    RunningMoments,
+    layers,
+    probabilities,
+    scaled_targets,
+)
 from tests.common.marks import long
 from tests.common.mutations import mutated
 from tests.common.trees import assert_equal, begin
@@ -163,6 +171,25 @@ def test_a_pool_is_asked_for_by_the_score_at_that_time(session):
         assert scores[row] == pytest.approx(max(scores.values()), rel=1e-5)
         left.remove(row)
         labelling.answer(row + 1, random.Random(row).choice(["tree", "bush"]))
+
+
+def test_a_learner_that_asks_says_how_sure_it_is():
+    """Unless it does so already; and it is saved with probabilities, but without intervals."""
+    a_number = jaxmkl.raker(KERNELS, num_features=3)
+    a_class = jaxmkl.raker(KERNELS, num_features=3, loss="hinge")
+    for rows, learner, asks, saved in (
+        (numbers(8), a_number, [Intervals, jaxmkl.MKL], [jaxmkl.MKL]),
+        (rows_of(plants(8)), a_class, *2 * [[Probabilities, jaxmkl.MKL]]),
+        (rows_of(plants(8)), probabilities(a_class), *2 * [[Probabilities, jaxmkl.MKL]]),
+    ):
+        rows.has_label[:] = False  # so nothing is to be learned
+        state, seen = begin(learner, rows.X.shape[1]), Seen.nothing(len(rows.target.classes))
+        begun = Pipeline(learner, state, rows.columns, rows.fills, seen=seen)
+        found = asking(begun, rows, 0.5)
+        *around, inside = layers(found.learner)
+        assert [type(layer) for layer in (*around, inside)] == asks
+        assert repr(inside.query) == repr(Rate(0.5))
+        assert [type(layer) for layer in layers(to_be_saved(found).learner)] == saved
 
 
 @pytest.mark.endless
