@@ -42,14 +42,10 @@ def numbers_of_rounds(key):
     return [[uniform(hashed(seed, t, i)) for i in range(2)] for t in range(14)]
 
 
-@given(
-    places=st.sampled_from([(1, 0), (4, 0), (5, 2), (3, 3)]),
-    seed=st.integers(0, 99),
-    labelled=st.lists(st.booleans(), min_size=14, max_size=14),
-)
 @pytest.mark.slow
-def test_holds_what_a_plain_loop_holds(places, seed, labelled):
-    size, latest = places
+@pytest.mark.parametrize(("size", "latest"), [(1, 0), (4, 0), (5, 2), (3, 3)])
+@given(seed=st.integers(0, 99), labelled=st.lists(st.booleans(), min_size=14, max_size=14))
+def test_holds_what_a_plain_loop_holds(size, latest, seed, labelled):
     key = jax.random.key(seed)
     y = np.arange(1.0, 15.0, dtype=np.float32)
     reservoir = Reservoir(size, latest)
