@@ -188,8 +188,11 @@ def test_lines_differ_without_colour_and_names_are_as_they_are():
 values = st.floats(0, 1e154) | st.sampled_from([math.nan, math.inf, 5e-324])
 
 
-@given(st.lists(values, min_size=1, max_size=6), st.booleans())
-def test_any_curve_has_an_axis(errors, is_classes):
+@pytest.mark.parametrize("is_classes", [False, True])
+@pytest.mark.parametrize("values", [values, st.floats(1, 8)])  # of any size, or alike
+@given(st.data())
+def test_any_curve_has_an_axis(values, is_classes, data):
+    errors = data.draw(st.lists(values, min_size=1, max_size=6))
     known = np.array([error for error in errors if math.isfinite(error)])
     is_log, high = axis_of(np.array(errors), 100.0 if is_classes else math.inf)
     assert 0 < high < math.inf

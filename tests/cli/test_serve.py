@@ -662,6 +662,10 @@ def test_http(network):
     assert asked_by_http(port, "GET", "/other")[0] == 404
     assert asked_by_http(port, "GET", "/health", token="0123456789abcdeg")[0] == 401
     assert asked_by_http(port, "POST", "/ask", b"", **{"Content-Length": "9" * 8})[0] == 413
+    for odd in ({"Content-Length": "many"}, {"Content-Length": "-1"}):
+        assert asked_by_http(port, "POST", "/ask", b"", **odd)[0] == 413
+    chunked = {"Content-Length": "2", "Transfer-Encoding": "chunked"}
+    assert asked_by_http(port, "POST", "/ask", b"{}", **chunked)[0] == 413
     assert asked_by_http(port, "POST", "/ask", b"x" * 10**6)[0] == 400
     status, content = asked_by_http(port, "POST", "/ask", b"x" * 10**7)
     assert (status, "of at most 1,048,576 bytes" in content) == (413, True)
