@@ -8,7 +8,7 @@ import time
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxmkl.export import export_predictor, predictor
@@ -196,6 +196,7 @@ def seconds(text, form):
 
 @pytest.mark.parametrize("between", ["", ",", " ", "'"])
 @pytest.mark.parametrize("unit", ["", "€", "$", "km/h", "m²", "Rs."])
+@settings(max_examples=8)
 @given(st.sampled_from([".", ","]), st.booleans(), st.booleans(), st.data())
 def test_numbers_of_each_notation_are_read_and_others_are_not(
     between, unit, point, percent, inside, data
