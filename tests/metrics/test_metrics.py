@@ -222,10 +222,11 @@ def test_width_by_hand(library):
 
 @either
 def test_coverage_by_hand(library):
-    """An end at infinity covers, and what is not known is left out."""
-    lower = library.asarray([-np.inf, 0.0, np.nan, 0.0, 0.0])
-    upper = library.asarray([np.inf, 1.0, 1.0, 1.0, np.inf])
-    assert metrics.coverage(lower, upper, [5.0, 2.0, 0.5, np.nan, 3.0]) == pytest.approx(2 / 3)
+    """Ends belong to an interval, also at infinity, and what is not known is left out."""
+    lower = library.asarray([-np.inf, 0.0, np.nan, 0.0, 0.0, 3.0, 2.0])
+    upper = library.asarray([np.inf, 1.0, 1.0, 1.0, np.inf, 4.0, 3.0])
+    found = metrics.coverage(lower, upper, [5.0, 2.0, 0.5, np.nan, 3.0, 3.0, 3.0])
+    assert found == pytest.approx(4 / 5)
 
 
 def test_width_refuses():

@@ -394,6 +394,10 @@ def test_npz_missing_and_infinite_features(write):
     assert table.feature_names == ("x0", "x0 is missing", "x1")
     X[2, 1] = -np.inf
     assert refusal(write("t.npz", X=X, y=np.arange(3))) == ": X[2, 1] = -inf is not finite"
+    for odd in (np.nan, np.inf):  # gaps in sparse rows are not filled
+        rows = parts(scipy.sparse.csr_array([[1.0, 0, 0], [0, 0, odd]]))
+        said = refusal(write("t.npz", y=np.arange(2), **rows), sparse=True)
+        assert said == f": X[1, 2] = {odd} is not finite"
     message = refusal(write("t.npz", X=np.eye(2), y=np.array([1.0, np.inf])))
     assert message == ": y[1] = inf is not finite"
     message = refusal(write("t.npz", X=np.eye(3, dtype=np.float32), y=np.array([1, 2, 1e300])))
