@@ -317,9 +317,10 @@ def test_whole_numbers_are_classes_however_they_are_written(bare):
 
 
 @pytest.mark.slow
-def test_each_line_is_answered_or_refused(session):
+def test_each_line_is_answered_or_refused(session, monkeypatch):
     rows = rows_of(plants(12))
-    labelling, out = session(rows, 6), io.StringIO()
+    labelling, out, flushed = session(rows, 6), io.StringIO(), []
+    monkeypatch.setattr(out, "flush", lambda: flushed.append(out.tell()))
     given = [
         '\ufeff{"item": 8, "label": "tree"}',  # as Windows begins a text
         *('{"item": 8, "label": "bush"}', "nonsense", "", "[8]"),
@@ -331,7 +332,9 @@ def test_each_line_is_answered_or_refused(session):
         json.dumps({"item": 9, "label": "oak" * 10_000}),
     ]
     serve_process(labelling, given, out, ahead=2)
-    said = [json.loads(line) for line in out.getvalue().splitlines()]
+    lines = out.getvalue().splitlines()
+    assert flushed == [*np.cumsum([len(line) + 1 for line in lines])]  # a process waits for each
+    said = [json.loads(line) for line in lines]
     assert [line["item"] for line in said if "row" in line] == [7, 8, 9, 10]
     assert said[0]["row"] == {"height": rows.chunk.frame["height"][6],
                               "colour": rows.chunk.frame["colour"][6]}  # fmt: skip
