@@ -74,7 +74,7 @@ def _read(cell, head, kind, edits=(("[^0-9.eE+-]", "?"),), **_):
     bare = functools.reduce(lambda bare, edit: re.sub(*edit, bare), edits, text)
     try:
         if kind == "number":
-            return float(bare if is_text else cell) / (100 if text.endswith("%") else 1)
+            return float(bare if is_text else cell) / (100 if "%" in text else 1)
         return datetime.datetime.fromisoformat(bare).timestamp()  # edits give it a zone
     except (TypeError, ValueError, OverflowError):
         return np.inf

@@ -52,8 +52,11 @@ CURRENCIES = (
     r"PHP|PLN|RMB|RON|RUB|Rs\.?|SAR|SEK|SGD|THB|TRY|TWD|UAH|USD|VND|ZAR"
 )
 BEFORE = rf"^[-+]?[{BLANKS}]*({CURRENCIES})[{BLANKS}]*[-+]?[.\d]"  # other words may name the rows
-# ($5), $(5), (5) kg
-PARENTHESES = rf"^([^()0-9+-]*)\([{BLANKS}]*([^()%+-]*[0-9][^()%+-]*?)[{BLANKS}]*\)([^()0-9]*)$"
+# ($5), $(5), (5) kg, (5%)
+PARENTHESES = rf"^([^()0-9+-]*)\([{BLANKS}]*([^()+-]*[0-9][^()+-]*?)[{BLANKS}]*\)([^()0-9]*)$"
+BEHIND = r"^([^()+-]*[0-9])-([^()0-9+-]*)$"  # 1.234,50-
+MINUS = "\u2212"  # is read as the usual minus
+ONE_GROUP = r"^[-+]?[1-9]\d{0,2}\.\d{3}$"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -67,7 +70,7 @@ class Notation:
     unit: str = ""
     """The currency that stands before or behind them, or the word behind them."""
     parentheses: bool = False
-    """Whether numbers in parentheses are negative."""
+    """Whether numbers in parentheses are negative, as are those with a minus behind them."""
 
     def __post_init__(self) -> None:
         require(self.decimal in (".", ","), self, "decimal", self.decimal, "a point or a comma")
@@ -93,7 +96,7 @@ class Notation:
         found += [f"with {between} between thousands"] * bool(between)
         found += ["with percent signs, in hundredths"] * self.percent
         found += [f"in {self.unit}"] * bool(self.unit)
-        return found + ["negative in parentheses"] * self.parentheses
+        return found + ["negative in parentheses or with a minus behind"] * self.parentheses
 
     @property
     def separators(self) -> str:
@@ -103,10 +106,13 @@ class Notation:
     def bare(self, cells: pl.Series) -> pl.Series:
         """Remove percent signs, units, the blanks beside them, and separators of thousands.
 
-        Parentheses become a minus sign.
+        Parentheses, and a minus behind a number, become a minus before it.
         """
+        cells = cells.str.replace_all(MINUS, "-", literal=True)
         if self.parentheses:
-            cells = cells.str.replace(PARENTHESES, "-${1}${2}${3}")
+            cells = cells.str.replace(PARENTHESES, "-${1}${2}${3}").str.replace(
+                BEHIND, "-${1}${2}"
+            )
         if self.percent:
             cells = cells.str.strip_suffix("%").str.strip_chars_end(BLANKS)
         if self.unit:
@@ -207,15 +213,35 @@ class Cells:
             return Notation() if numeric else None
         written, bare = self.signed
         commas, grouped = bare.str.contains(DECIMAL_COMMA), bare.str.contains(GROUPED[","])
-        points = bare.filter(bare.str.contains(".", literal=True)).str.contains(GROUPED["."])
+        points = self.pointed.str.contains(GROUPED["."])
+        comma = self.comma or self.pointed.str.contains(r"\.\d+\.").any()  # 1.234.567
         has_decimals = commas.any() and (self.comma or not grouped.filter(commas).all())
         if bare.str.contains(SURELY_COMMAS).any():
             written = dataclasses.replace(written, thousands=",")
         # beside decimal commas in other columns, 1.234 is a thousand
-        elif has_decimals or (self.comma and len(points) and points.all()):
+        elif has_decimals or (comma and len(points) and points.all()):
             written = dataclasses.replace(written, decimal=",")
         numbers = parsed(self.known, written).count()
         return written if numbers > MOSTLY * len(bare) else None
+
+    @cached_property
+    def pointed(self) -> pl.Series:
+        """The known cells, which are text, that have a point, without other signs."""
+        bare = self.signed[1]
+        return bare.filter(bare.str.contains(".", literal=True))
+
+    @property
+    def doubts(self) -> list[str]:
+        """A phrase on the points of numbers if these could be of either kind."""
+        if self.known.dtype != pl.String or not (written := self.notation):
+            return []
+        others = self.signed[1].str.contains(",", literal=True).any() or written.thousands
+        if others or self.pointed.is_empty() or not self.pointed.str.contains(ONE_GROUP).all():
+            return []
+        one, whole = self.pointed[0], self.pointed[0].replace(".", "")
+        if written.decimal == ",":
+            return [f"as other columns have them: {one} is {whole}"]
+        return [f"with decimal points: {one} is not {whole}"]
 
     @cached_property
     def signed(self) -> tuple[Notation, pl.Series]:
@@ -225,13 +251,14 @@ class Cells:
         columns have decimal commas: otherwise the cells may be telephone numbers.
         """
         known = self.known
-        inside = known.str.contains(PARENTHESES)  # if all are, they may be no amounts
-        written = Notation(parentheses=bool(inside.any()) and not inside.all())
+        behind = known.filter(known.str.contains(BEHIND)).str.contains("[.,]").any()
+        has_parentheses = bool(known.str.contains(PARENTHESES).any() or behind)
+        written = Notation(parentheses=has_parentheses)
         bare = written.bare(known)
         units = bare.str.extract(CURRENCY).drop_nulls().unique()
         if units.is_empty():  # a word is a unit only if it stands beside all of them
-            beside = (bare.str.extract(of).unique() for of in (UNIT, BEFORE))
-            units = next((found for found in beside if not found.has_nulls()), units)
+            beside = bare.str.extract(UNIT).fill_null(bare.str.extract(BEFORE)).unique()
+            units = units if beside.has_nulls() else beside
         unit, percent = units[0] if len(units) == 1 else "", bool(bare.str.ends_with("%").any())
         written = dataclasses.replace(written, unit=unit, percent=percent)
         bare = written.bare(known)
@@ -339,7 +366,7 @@ def parsed(cells: pl.Series, written: Notation | None = None) -> pl.Series:
     if not written.percent:
         return found
     # by a column: polars would multiply by 1 / 100, which rounds otherwise
-    signs = cells.str.ends_with("%").fill_null(False)
+    signs = cells.str.contains("%", literal=True).fill_null(False)
     return found / pl.Series([1.0, 100.0]).gather(signs.cast(pl.Int8))
 
 

@@ -77,11 +77,11 @@ class Columns:
         ====================  ===============================================================
 
         Columns that are constant or empty in these rows are left out, as are those that name or
-        count the rows. Numbers may have decimal commas, percent signs, a unit ($5, CHF 5, 5 kg),
-        parentheses for a minus, and commas (1,000 or 1,00,000), blanks or apostrophes between
-        thousands. Times may have months as numbers or English words, years of two digits, and
-        clocks of 12 or 24 hours, with or without a date. Numbers with heavy tails are named in the
-        notes.
+        count the rows. Numbers may have decimal commas, percent signs, a unit ($5, CHF 5, 5 kg), a
+        minus behind them, parentheses for a minus, and commas (1,000 or 1,00,000), blanks or
+        apostrophes between thousands. Times may have months as numbers or English words, years of
+        two digits, and clocks of 12 or 24 hours, with or without a date. Numbers with heavy tails
+        are named in the notes.
 
         Args:
           first: the first rows.

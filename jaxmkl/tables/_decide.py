@@ -13,7 +13,16 @@ from jaxmkl import _tails
 from jaxmkl._checks import refuse_unless, shown
 from jaxmkl._pytree import require
 from jaxmkl.tables import _kinds
-from jaxmkl.tables._cells import CLOCKS, Cells, Notation, forms_of, instants, nested, parsed
+from jaxmkl.tables._cells import (
+    CLOCKS,
+    CURRENCY,
+    Cells,
+    Notation,
+    forms_of,
+    instants,
+    nested,
+    parsed,
+)
 from jaxmkl.tables._kinds import Kind, truth_in
 from jaxmkl.tables._rows import Chunk
 
@@ -60,6 +69,11 @@ def plainly_numbers(chunk: Chunk, names: Sequence[str], keep: bool) -> dict[str,
         counts = (np.abs(np.diff(found, axis=0)) == 1).all(axis=0)
         named = np.array([NAMES_ROWS.search(name) is not None for name in plain], bool)
         sure = varied & ~(whole & (counts | named))
+        # 1.234 in text may be a thousand
+        three = (found == np.round(found)) | ((np.abs(found) > 1) & (np.abs(found) < 1000))
+        three &= np.abs(1000 * found - np.round(1000 * found)) < 1e-6
+        texts = np.array([chunk.frame.schema[name] == pl.String for name in plain], bool)
+        sure &= whole | ~(texts & three.all(axis=0))
     else:
         sure = np.ones(len(plain), bool)
     firsts, tails = found[0].tolist() if len(found) else (), _tails.heavy_tailed(found).tolist()
@@ -99,14 +113,19 @@ def _decided(cells: Cells, keep: bool) -> Decision:
         return _time(cells, forms[0])
     distinct, lengths = known.n_unique(), cast(float, known.str.count_matches(r"\w+").mean())
     if distinct == len(known) >= MANY and lengths < 3:
-        return _left_out(cells, "holds another word in each row, which names it")
-    decided = _categories(cells) if distinct <= FEW else _text(cells)
-    return decided._replace(note=decided.note + _of_gaps(cells))
+        decided = _left_out(cells, "holds another word in each row, which names it")
+    else:
+        decided = _categories(cells) if distinct <= FEW else _text(cells)
+    return decided._replace(note=decided.note + _almost_numbers(cells))
 
 
-def _of_gaps(cells: Cells) -> str:
-    """A phrase on one or two words that may stand for missing cells, as all others have digits."""
+def _almost_numbers(cells: Cells) -> str:
+    """A phrase on what most likely keeps cells from being numbers or times: several currencies,
+    or one or two words that may stand for missing cells, as all others have digits."""
     known = cells.known
+    signs = known.str.extract(CURRENCY)
+    if not signs.has_nulls() and len(several := signs.unique().sort()) > 1:
+        return f"; its amounts are in {shown(several.to_list())}: in one of them they are numbers"
     odd = ~known.str.contains(r"\d")
     words, rest = known.filter(odd).unique(maintain_order=True), known.filter(~odd)
     are_few = 0 < len(words) < 3 and 2 * len(rest) >= len(known)
@@ -141,7 +160,7 @@ def _number(cells: Cells) -> Decision:
     written, missing = cells.notation or Notation(), cells.has_gaps
     numbers = parsed(cells.known, written).drop_nulls()
     start = next(iter(numbers.filter(numbers.is_finite()).head(1)), 0.0)
-    parts = written.signs + ["in seconds"] * (cells.known.dtype == pl.Duration)
+    parts = written.signs + cells.doubts + ["in seconds"] * (cells.known.dtype == pl.Duration)
     parts += ["missing cells become the mean so far, an input tells which"] * missing
     kind = _kinds.Number(cells.name, start, missing, **written.writing)
     note = f"column {kind.name!r}: {', '.join(['numbers', *parts])}" * bool(parts)

@@ -7,7 +7,17 @@ written, so that the module that reads it knows neither signs nor forms.
 
 import re
 
-from jaxmkl.tables._cells import BLANKS, CLOCKS, ISO, PARENTHESES, POINTS, SEPARATORS, Notation
+from jaxmkl.tables._cells import (
+    BEHIND,
+    BLANKS,
+    CLOCKS,
+    ISO,
+    MINUS,
+    PARENTHESES,
+    POINTS,
+    SEPARATORS,
+    Notation,
+)
 
 Edits = list[tuple[str, str]]
 
@@ -69,9 +79,10 @@ def of_number(written: Notation) -> Edits:
     >>> text
     '-1234.50'
     """
-    edits: Edits = []
+    edits: Edits = [(MINUS, "-")]
     if written.parentheses:
         edits.append((rf"\A{PARENTHESES[1:-1]}\Z", r"-\1\2\3"))
+        edits.append((rf"\A{BEHIND[1:-1]}\Z", r"-\1\2"))
     if written.percent:
         edits.append((rf"[{BLANKS}]*%\Z", ""))
     if written.unit:

@@ -38,8 +38,8 @@ def read(
 
     Tables (CSV, NDJSON, Parquet, Arrow, DataFrames; see :func:`open_table`): all rows decide how
     each column is encoded, see :meth:`Columns.decide`. A missing cell (empty, ``NA``, ``N/A``,
-    ``#N/A``, ``<NA>``, ``NaN``, ``?``, ``null``) in a column of numbers becomes the mean of those
-    in the rows before; a row without a target is dropped.
+    ``#N/A``, ``<NA>``, ``NaN``, ``?``, ``null``, an error as ``#DIV/0!``) in a column of numbers
+    becomes the mean of those in the rows before; a row without a target is dropped.
 
     LIBSVM: ``label index:value index:value ... # comment``, with increasing indices that begin
     with 1, or 0 if one of them is 0. Entries not named are zero. A label ``?`` is unknown.

@@ -106,6 +106,10 @@ def is_numbers(known: pl.Series) -> bool:
     return bool(are_finite.all()) and not known.str.contains(r"^[-+]?0\d").any()
 
 
+def _without_case(word: str) -> tuple[str, str]:
+    return word.casefold(), word
+
+
 def target_name(names: Sequence[str], target: str | None, notes: list[str]) -> str:
     """Find the target: the one given, else target, y, label or class, else the last column."""
     if target is not None:
@@ -145,11 +149,12 @@ def target_of(source: str, cells: Cells, task: str | None, notes: list[str]) -> 
             raise ValueError(f"{column}: regression needs numbers; got {known.dtype}")
         labels = parsed(known, written).to_numpy()
         seconds = ["in seconds"] * (known.dtype == pl.Duration)
-        if signs := written.signs + seconds:
+        if signs := written.signs + cells.doubts + seconds:
             notes.append(f"the target: {', '.join(['numbers', *signs])}")
         notes += [f"{note} (--set loss=huber)" for note in _tails.of_target(labels)]
         return Target(name, task, **written.writing)
-    classes = tuple(sorted(distinct, key=float if is_numbers(distinct) else None))
+    # no before Yes, as of two classes the first is -1
+    classes = tuple(sorted(distinct, key=float if is_numbers(distinct) else _without_case))
     most = MOST_CLASSES if len(known) < 100 else min(MOST_CLASSES, len(known) // 2)
     if len(classes) > most:
         found = f"{len(classes)} different values in {len(known)} rows are too many classes"

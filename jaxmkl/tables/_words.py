@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 # compared without regard to case
-MISSING = frozenset({"", "na", "n/a", "#n/a", "#na", "<na>", "nan", "-nan", "?", "null"})
+_ERRORS = ("#div/0!", "#name?", "#null!", "#num!", "#ref!", "#value!")  # of a spreadsheet
+MISSING = frozenset({"", "na", "n/a", "#n/a", "#na", "<na>", "nan", "-nan", "?", "null", *_ERRORS})
 TARGET_NAMES = ("target", "y", "label", "class")  # in this order, without regard to case
 _NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 

@@ -204,8 +204,8 @@ def test_numbers_of_each_notation_are_read_and_others_are_not(
     written = Notation(
         decimal=point, thousands=between, unit=unit, percent=percent, parentheses=inside
     )
-    signs = [*"-+.,' %5()", "\u202f", "€", "$", "km/h", "m²", "Rs.", "123", "e3"]
-    signs += ["1,234", "1.234", "1 234", "1,23,456", "(1", "2)"]
+    signs = [*"-+.,' %5()", "\u202f", "\u2212", "€", "$", "km/h", "m²", "Rs.", "123", "e3"]
+    signs += ["1,234", "1.234", "1 234", "1,23,456", "(1", "2)", "3-"]
     text = "".join(data.draw(st.lists(st.sampled_from(signs), min_size=1, max_size=7)))
     text = text.strip(BLANKS) or "0"
     (wanted,) = parsed(pl.Series([text]), written)

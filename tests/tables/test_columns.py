@@ -18,6 +18,7 @@ from jaxmkl.tables import Columns, open_table
 from jaxmkl.tables._cells import Notation
 from jaxmkl.tables._kinds import Text, hashed
 
+NAN = math.nan
 Y = [0.5, 1.5, 2.5, 3.25]
 CLASSES = "classification"
 refused = functools.partial(pytest.raises, ValueError)
@@ -61,6 +62,12 @@ def refusal(cells, **options):
         (["Rs. 1,00,000", "Rs. 12,34,567.5", "Rs.-5,000"], [1e5, 1234567.5, -5000]),
         (["($5)", "$1,200", "$(1,234.5)", "-$3", "$ (4)"], [-5, 1200, -1234.5, -3, -4]),
         (["( 1,5 kg )", "2,5 kg", "(7) kg"], [-1.5, 2.5, -7]),
+        (["(4%)", "5.5%", "( 6 % )", "(7)%"], [-0.04, 0.055, -0.06, -0.07]),
+        (["(1,234.50)", "(2,000.00)"], [-1234.5, -2000]),
+        (["EUR 5", "6 EUR", "-EUR 7,5", "(8,25 EUR)"], [5, 6, -7.5, -8.25]),
+        (["1.234,50-", "17,00", "3-", "0,10- "], [-1234.5, 17, -3, -0.1]),
+        (["\u22125", "6", "\u22127.5", "$ 8"], [-5, 6, -7.5, 8]),
+        (["1.234.567", "2.345", "-6.789"], [1234567, 2345, -6789]),
         ([1, None, 4, 4], None),
         ([1.5, math.nan, 4.0, 4.0], None),
     ],
@@ -106,6 +113,21 @@ def test_thousands_that_could_be_decimals_are_refused_and_others_tell_which():
         assert_allclose(columns.encode(chunk, columns.init())[0].T, [numbers, [0.5, 1.25]])
 
 
+def test_points_that_could_be_of_either_kind_are_told():
+    """Of a target, the other reading would be a factor of 1,000."""
+    cells = ["1.288", "12.345", "999", "-2.500"]
+    for other, said in (
+        (["1", "2", "3", "5"], "with decimal points: 1.288 is not 1288"),
+        (["0,5", "1", "2", "3"], "with decimal commas, as other columns have them: 1.288 is 1288"),
+    ):
+        notes = Columns.decide(first({"a": cells, "b": other}, y=cells), "y").notes
+        assert {f"the target: numbers, {said}", f"column 'a': numbers, {said}"} <= {*notes}
+    for sure in "0.345", "1.2", "1288.345", "1.234.567":
+        for other in ["1", "2"], ["0,5", "2"]:
+            chunk = first({"a": ["1.288", sure], "b": other}, y=["2", "5"])
+            assert "1.288 is" not in "".join(Columns.decide(chunk, "y").notes)
+
+
 def test_a_word_behind_all_numbers_is_their_unit():
     X, note, columns = decided(["5 kg", "1,234.5kg", "-3 kg"])
     assert note == "column 'a': numbers, with commas between thousands, in kg"
@@ -123,8 +145,12 @@ def test_signs_are_told_and_other_currencies_are_words():
     with refused(match=r"row 2, column 'a': '€3' is not a number, unlike the others"):
         chunk = first({"a": ["$1", "€3"]})
         columns.encode(chunk, columns.init())
-    assert "holds words" in decided(["$12.50", "€3.00", "$4"])[1]
-    for words in (["CHF 5", "EUR 6"], ["CHF 5", "6"], ["BUS 5", "BUS 6"], ["(5)", "(6)"]):
+    for mixed in ["$12.50", "€3.00", "$4"], [f"{i}{'$€'[i % 2]}" for i in range(60)]:
+        text = "; its amounts are in '$', '€': in one of them they are numbers"
+        chunk = first({"a": mixed, "b": range(1, 2 * len(mixed), 2)}, y=np.ones(len(mixed)))
+        said = Columns.decide(chunk, "y", supervised=False, drop=["y"]).notes
+        assert any(note.startswith("column 'a' holds") and note.endswith(text) for note in said)
+    for words in (["CHF 5", "EUR 6"], ["CHF 5", "6"], ["BUS 5", "BUS 6"], ["2-", "2", "2+"]):
         assert "holds words" in decided(words)[1]
     assert "holds words" in decided(["555 123 456", "555 987 654", "555 123 456"])[1]
     target = Columns.decide(first({"a": Y}, y=["$1,000.50", "$2", "$3", "$4.5"]), "y").target
@@ -295,6 +321,8 @@ def test_cells_that_are_not_what_the_first_rows_were():
         ([1.0, 2.0, None, 2.0], "classification", ("1", "2"), [-1, 1, math.nan, 1]),
         (["007", None, "7", "007"], "classification", ("007", "7"), [-1, math.nan, 1, -1]),
         (["1,5", "2,5", None, "7"], "regression", (), [1.5, 2.5, math.nan, 7]),
+        (["Yes", "no", None, "Yes"], "classification", ("no", "Yes"), [1, -1, math.nan, 1]),
+        (["#DIV/0!", "8.5", "7", "#N/A"], "classification", ("7", "8.5"), [NAN, 1, -1, NAN]),
     ],
 )
 def test_targets(y, task, classes, codes):
