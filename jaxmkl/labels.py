@@ -135,7 +135,7 @@ def are_words(y: Any) -> bool:
         return False
     y = np.asarray(y)
     if y.dtype.kind == "O":
-        y = _unboxed(y[given(y)])
+        y = unboxed(y[given(y)])
     return y.dtype.kind in "OSTU"
 
 
@@ -172,7 +172,7 @@ def floats(y: np.ndarray) -> np.ndarray:
     """Python objects as floats, NaN for missing ones; unchanged if some are no numbers."""
 
     def read(known: np.ndarray) -> np.ndarray:
-        found = _unboxed(known)
+        found = unboxed(known)
         return found.astype(float) if found.dtype.kind in "biuf" else known
 
     return where_known(read, y) if y.dtype.kind == "O" else y
@@ -219,10 +219,10 @@ def _column(owner: str, y: Labels) -> np.ndarray:
     refuse_unless(values.ndim == 1, text)
     if jnp.issubdtype(values.dtype, jnp.floating) and values.dtype.kind != "f":
         return values.astype(np.float32)  # bfloat16, which is no dtype of NumPy
-    return _unboxed(values) if values.dtype.kind in "OT" else values
+    return unboxed(values) if values.dtype.kind in "OT" else values
 
 
-def _unboxed(values: np.ndarray) -> np.ndarray:
+def unboxed(values: np.ndarray) -> np.ndarray:
     """Python objects as an array of strings, booleans or numbers, if all are of one kind."""
     items = [item.item() if isinstance(item, np.generic) else item for item in values.tolist()]
     found = {type(item) for item in items}

@@ -12,6 +12,7 @@ from jaxmkl._learner import Learner
 from jaxmkl._pytree import require
 from jaxmkl._types import Inputs, Labels
 from jaxmkl.evaluate import arguments_for
+from jaxmkl.labels import unboxed
 from jaxmkl.sklearn._online import Online, unchanged_if_refused
 
 
@@ -28,6 +29,17 @@ def _sorted_by_class(numbers: np.ndarray) -> bool:
     few = gammaln(n) - gammaln(r) - gammaln(n - r + 1) + np.log(K) + (r - 1) * np.log(K - 1)
     orders = gammaln(n + 1) - gammaln(counts + 1).sum()
     return bool(1 < K <= runs <= 2 * K and logsumexp(few) - orders < np.log(1e-3))
+
+
+def _plain(y: Any) -> Any:
+    """Labels of dtypes that scikit-learn would read as floats, or not at all, as NumPy's own.
+
+    These are booleans and whole numbers of pandas, objects of Python and strings of any length.
+    """
+    found = y.to_numpy() if hasattr(y, "to_numpy") else y
+    kind = found.dtype.kind if isinstance(found, np.ndarray) else ""
+    plain = unboxed(found.ravel()) if kind in ("O", "T") else found
+    return plain if kind == "T" or (kind and plain.dtype.kind in "biuf") else y
 
 
 class MKLRegressor(RegressorMixin, Online):
@@ -203,7 +215,7 @@ class MKLClassifier(ClassifierMixin, Online):
     def fit(self, X: Inputs, y: Labels, **refused: Any) -> Self:
         """Learn afresh from the rows of X (n, D) in their order; y is (n,)."""
         self._refuse(refused)
-        X, y = self._checked(X, y)
+        X, y = self._checked(X, _plain(y))
         check_classification_targets(y)
         classes = np.unique(y)
         numbers = self._numbers(y, classes)
@@ -225,11 +237,11 @@ class MKLClassifier(ClassifierMixin, Online):
         """
         self._refuse(refused)
         first = not hasattr(self, "state_")
-        X, y = self._checked(X, y, reset=first)
+        X, y = self._checked(X, _plain(y), reset=first)
         if first and classes is None:
             text = "classes must be passed on the first call to partial_fit"
             raise ValueError(f"{type(self).__name__}: {text}")
-        own = self.classes_ if classes is None else np.unique(classes)
+        own = self.classes_ if classes is None else np.unique(_plain(classes))
         if not first and not np.array_equal(own, self.classes_):
             known = f"those of the first call, {self.classes_}"
             raise ValueError(f"{type(self).__name__}: classes must be {known}; got {classes}")
@@ -237,6 +249,10 @@ class MKLClassifier(ClassifierMixin, Online):
         if first:
             self._begin_with(X, own)
         return self._learned(X, numbers)
+
+    def score(self, X: Inputs, y: Labels, sample_weight: Any = None) -> float:
+        """Return the share of rows whose class is predicted, perhaps weighted."""
+        return super().score(X, _plain(y), sample_weight)
 
     def decision_function(self, X: Inputs) -> np.ndarray:
         """Log-odds (n,) of the second of two classes; for several, the (n, K) before a softmax."""

@@ -440,6 +440,24 @@ def test_columns_of_frames_have_names(numbers, package):
         found.predict(frame[[f"c{i}" for i in range(9, -1, -1)]])
 
 
+@pytest.mark.parametrize("dtype", ["boolean", "Int64", "category", "object", "StringDType"])
+def test_labels_come_back_as_they_were(classes, dtype):
+    """scikit-learn reads booleans and whole numbers of pandas as floats, and refuses objects."""
+    X, y = classes[0], classes[1] > 1
+    if dtype == "StringDType":
+        given, kind = np.where(y, "tree", "bush").astype(np.dtypes.StringDType()), "U"
+    else:
+        series = pytest.importorskip("pandas").Series
+        given, kind = series(y).astype(dtype), "i" if dtype == "Int64" else "b"
+    plain = np.array(given.tolist())
+    found = classifier().fit(X, given)
+    parts = classifier().partial_fit(X, given, classes=given.unique() if kind != "U" else given)
+    for one in found, parts:
+        assert one.classes_.dtype.kind == one.predict(X).dtype.kind == kind
+        np.testing.assert_array_equal(one.predict(X), classifier().fit(X, plain).predict(X))
+    assert found.score(X, given) == np.mean(found.predict(X) == plain) > 0.5
+
+
 def run_by_river(river, examples, y):
     """Labels predicted one by one, each before it is learned."""
     predictions = []
