@@ -2,6 +2,7 @@
 
 import argparse
 import ast
+import csv
 import errno
 import itertools
 import os
@@ -23,8 +24,16 @@ class Parser(argparse.ArgumentParser):
 
 
 def names(text: str) -> tuple[str, ...]:
-    """Parse names separated by commas."""
-    found = tuple(name.strip() for name in text.split(",") if name.strip())
+    """Parse names separated by commas; one that has a comma is quoted, as in CSV.
+
+    >>> names('size, "weight, kg"')
+    ('size', 'weight, kg')
+    """
+    try:
+        split = next(csv.reader([text], skipinitialspace=True)) if '"' in text else text.split(",")
+    except csv.Error:
+        split = []
+    found = tuple(name.strip() for name in split if name.strip())
     if not found:
         raise argparse.ArgumentTypeError("expected names separated by commas")
     return found

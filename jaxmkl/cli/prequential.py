@@ -277,7 +277,9 @@ class Evaluation:
             boosted = boosted.after(X, labels, judged, by_baselines[0], start)
         then = now._replace(
             fills=fills,
-            unseen=now.unseen + self.columns.unseen(found.chunk, X),
+            unseen=now.unseen
+            + self.columns.unseen(found.chunk, X)
+            + self.columns.late_gaps(len(X), now.fills, fills),
             baselines=baselines,
             scores=(first, last),
             num_rows=now.num_rows + len(labels),

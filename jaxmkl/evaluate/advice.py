@@ -5,6 +5,8 @@ or over rows where single ones are known. A sentence is said only if the limit o
 confidence :data:`SURE` allows it; otherwise nothing is.
 """
 
+import csv
+import io
 import math
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -92,14 +94,15 @@ def rows_that_help(curve: Curve, blind: Curve, metric: str) -> Advice | None:
     if abs(changed) > noise or not before > 0:
         return None
     figures = {"before": before, "after": error, "fell": fell, "within": within}
-    share, limit = 100 * fell / before, 100 * within / before
+    share, limit = fell / before, within / before
     told = f"the {metric} of the last quarter of the rows is {figure(error)}"
     if fell > within:
-        text = f"More rows would still help: {told}, {share:.2g} % (± {limit:.2g}) less than "
-        return Advice("rows", f"{text}that of the quarter before.", figures)
+        text = f"More rows would still help: {told}, {_percent(share)} % (± {_percent(limit)}) "
+        return Advice("rows", f"{text}less than that of the quarter before.", figures)
     if -within <= fell <= LITTLE * before - within:
         text = f"More rows alone would help little: {told}, that of the quarter before "
-        text += f"{figure(before)}, so that it falls by less than {math.ceil(share + limit)} %."
+        most = math.ceil(100 * (share + limit))
+        text += f"{figure(before)}, so that it falls by less than {most} %."
         return Advice("rows", text, figures)
     return None
 
@@ -201,7 +204,7 @@ def better_baseline(
         share, least = float(shares.mean()), _lowest(shares)
         if min(least, _lowest(over_blind)) > EQUAL:
             what, advice = INSTEAD[name]
-            text = f"{what} errs {100 * share:.2g} % (± {100 * (share - least):.2g}) less than "
+            text = f"{what} errs {_percent(share)} % (± {_percent(share - least)}) less than "
             text += f"{best} over the last half of the rows: {advice}."
             found.append(Advice(name, text, {"share": share, "least": least}))
     return max(found, key=lambda one: one.figures["share"], default=None)
@@ -259,8 +262,8 @@ def leaks(
         return None
     named = " and ".join(repr(name) for name in [*found][:2])
     more = f" (and {len(found) - 2} more)" if len(found) > 2 else ""
-    share, each = 100 * max(found.values()), ", each" if len(found) > 1 else ""
-    text = f"{named}{more} alone{each} predicts the target nearly perfectly, to {share:.2g} % of "
+    share, each = _percent(max(found.values())), ", each" if len(found) > 1 else ""
+    text = f"{named}{more} alone{each} predicts the target nearly perfectly, to {share} % of "
     text += "the error without inputs, and other columns add nothing. Unless it is known before "
     text += f"the target, it gives the answer away: leave it out ({_drop(found)})."
     return Advice("leak", text, {"columns": found})
@@ -359,7 +362,13 @@ def of_idle(found: Mapping[str, float], learner: str) -> Advice | None:
 
 def _drop(names: Iterable[str]) -> str:
     """The option that leaves columns out, as a shell reads it."""
-    return f"--drop {shlex.quote(','.join(names))}"
+    csv.writer(text := io.StringIO(), lineterminator="").writerow(names)
+    return f"--drop {shlex.quote(text.getvalue())}"
+
+
+def _percent(share: float) -> str:
+    """A share in percent, with two digits."""
+    return f"{float(f'{100 * share:.2g}'):g}"
 
 
 def cheaper(
@@ -377,7 +386,7 @@ def cheaper(
         name = min(as_good, key=of.__getitem__, default=best)
         if of[best] > 0 and of[name] <= least * of[best]:
             share = of[name] / of[best]
-            text = f"{name} needs {100 * share:.2g} % {what} and errs no more than {best}, to "
+            text = f"{name} needs {_percent(share)} % {what} and errs no more than {best}, to "
             text += f"within {100 * EQUAL:.0f} % over the last half of the rows."
             found.append(Advice(about, text, {"learner": name, "share": share}))
     return found

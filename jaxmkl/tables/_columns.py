@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import shlex
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache, cached_property
 from typing import Any, ClassVar, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
@@ -290,8 +291,20 @@ class Columns:
 
     def losses(self, unseen: np.ndarray) -> list[str]:
         """A sentence for each column with :meth:`unseen` cells, given their counts."""
-        return [f"column {kind.name!r}: {n:,} cells {kind.lost.format(**vars(kind))}"
-                for kind, n in zip(self.kinds, unseen.tolist(), strict=True) if n > 0]  # fmt: skip
+        lost = [(kind, n) for kind, n in zip(self.kinds, unseen.tolist(), strict=True) if n > 0]
+        of = [vars(kind) | {"name": shlex.quote(kind.name)} for kind, _ in lost]
+        return [f"column {kind.name!r}: {n:,} cells {kind.lost.format(**own)}"
+                for (kind, n), own in zip(lost, of, strict=True)]  # fmt: skip
+
+    def late_gaps(self, rows: int, before: Fills, after: Fills) -> np.ndarray:
+        """Count the missing cells of each column of numbers whose first rows had none.
+
+        The fills are those before and after so many rows; :meth:`losses` tells what they are.
+        """
+        found = np.zeros(len(self.kinds), int)
+        filled = [at for at, kind in enumerate(self.kinds) if kind.filled]
+        found[filled] = rows - (after.counts - before.counts)
+        return np.where([getattr(kind, "missing", True) for kind in self.kinds], 0, found)
 
     def targets(self, chunk: Chunk) -> np.ndarray:
         """Read the targets (n,): numbers, -1 and +1, or 0 to K - 1; NaN where missing."""

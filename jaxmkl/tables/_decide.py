@@ -108,7 +108,7 @@ def _decided(cells: Cells, keep: bool) -> Decision:
     cells.refuse_commas()
     if len(forms) > 1:
         found = f"{known[0]!r} and all others are times of the forms {' and '.join(forms)}"
-        raise ValueError(f"{cells.where(0)}: {found}: choose one (--as {name}={forms[0]})")
+        raise ValueError(f"{cells.where(0)}: {found}: choose one ({_as(name, forms[0])})")
     if forms:
         return _time(cells, forms[0])
     distinct, lengths = known.n_unique(), cast(float, known.str.count_matches(r"\w+").mean())
@@ -214,12 +214,17 @@ def _time(cells: Cells, form: str | None) -> Decision:
     return Decision(kind, f"column {kind.name!r} holds times{kind.of_form}: {text} as sin and cos")
 
 
+def _as(name: str, form: str) -> str:
+    """The option that names a form of time, as a shell reads it."""
+    return f"--as {shlex.quote(f'{name}={form}')}"
+
+
 def _time_as_wanted(cells: Cells) -> Decision:
     forms = forms_of(cells.known) if cells.flat.dtype == pl.String else [None]
     if len(forms) != 1:
         found = f"{len(forms)} forms of time fit"
         found += f": {' and '.join(map(str, forms))}" if forms else ""
-        raise ValueError(f"{cells.where(0)}: {found}; name one, as --as {cells.name}=%d/%m/%Y")
+        raise ValueError(f"{cells.where(0)}: {found}; name one, as {_as(cells.name, '%d/%m/%Y')}")
     return _time(cells, forms[0])
 
 

@@ -4,6 +4,7 @@ Such a file has dense inputs, or the parts of a CSR matrix; entries that a spars
 are zero.
 """
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -112,6 +113,8 @@ def _arrays(file: Bytes, path: str, key: str) -> dict[str, np.ndarray]:
         keys = archive.keys
         parts, found = ("X",) if "X" in keys else CSR, f"its keys are {shown(keys, 100)}"
         if not {*parts} <= {*keys}:
+            files = [name for name in keys if os.path.splitext(name)[1]]  # arrays have lost theirs
+            found = f"it is a zip archive of {shown(files)}: unpack it" if files else found
             found = "it is a workbook: save it as CSV" if "xl/workbook.xml" in keys else found
             raise ValueError(f"{path}: X, or data, indices, indptr and shape, wanted; {found}")
         if key not in keys or key in parts:

@@ -68,6 +68,10 @@ class Number(Notation, Kind):
     missing: bool = False
     kind = "number"
     filled = True
+    lost = (
+        "are missing, and none of the first rows was: the mean so far; look at more rows before "
+        "(--first), so that an input tells which"
+    )
 
     @property
     def is_plain(self) -> bool:

@@ -204,12 +204,13 @@ def test_a_file_that_lost_rows_is_refused(flowers, tmp_path, capsys):
 @pytest.mark.endless
 def test_cells_unlike_the_first_rows_are_counted(tmp_path, monkeypatch, capsys):
     """The same where a run is stopped and goes on."""
-    lines = ["word,same,none,answer,height,y"]
+    lines = ["word,same,none,answer,height,gone,y"]
     for i in range(400):
         now = i % 2 if i < 100 else 2 + i % 3
         word, same = ("a", "b", f"new {i}", "a", "b")[now], ("2", "2", "2", "2.00", "3")[now]
         none, answer = ("", "", "", "x", "")[now], ("no", "yes", "yes", "maybe", "no")[now]
-        lines.append(f"{word},{same},{none},{answer},{i * i % 97},{i * i % 89}")
+        numbers = f"{i * i % 97},{i * i % 83 if i < 300 else ''},{i * i % 89}"
+        lines.append(f"{word},{same},{none},{answer},{numbers}")
     (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
     line = ["run", str(tmp_path / "t.csv"), "--first", "100", "--learner", "raker"]
     line += ["--json", str(tmp_path / "run.json"), "--checkpoint", str(tmp_path / "kept")]
@@ -224,6 +225,7 @@ def test_cells_unlike_the_first_rows_are_counted(tmp_path, monkeypatch, capsys):
         "same": "100 cells differ from the first rows, by which it was left out",
         "none": "100 cells differ from the first rows, by which it was left out",
         "answer": "100 cells hold neither no nor yes: 1/2",
+        "gone": "100 cells are missing, and none of the first rows was: the mean so far;",
     }.items():
         assert [note for note in found if note.startswith(f"column {column!r}: {text}")], column
     assert "column 'word': 100 cells" in capsys.readouterr().out

@@ -6,6 +6,7 @@ import shlex
 import numpy as np
 import pytest
 
+from jaxmkl.command_line import names
 from jaxmkl.evaluate import Curve, advice
 
 
@@ -197,3 +198,12 @@ def test_columns_are_dropped_as_a_shell_reads_it():
     text = advice.of_idle({"snow (cm)": 0.0, "day's end": 0.0}, "raker").text
     option = text[text.index("--drop") :].removesuffix(").")
     assert shlex.split(option) == ["--drop", "snow (cm),day's end"]
+    columns = ("weight, kg", 'the "best"', "plain")
+    text = advice.of_idle(dict.fromkeys(columns, 0.0), "raker").text
+    _, given = shlex.split(text[text.index("--drop") :].removesuffix(")."))
+    assert names(given) == columns
+
+
+def test_shares_near_one_are_no_powers_of_ten():
+    shares = 0.00075, 0.314, 0.9971, 1.2
+    assert [advice._percent(share) for share in shares] == ["0.075", "31", "100", "120"]

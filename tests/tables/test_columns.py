@@ -224,6 +224,8 @@ def test_times_that_can_be_read_in_two_ways_want_a_form():
     assert "%y-%m-%d and %d-%m-%y: choose one" in refusal(["24-01-02", "23-05-06"])
     cells = ["01/02/2024", "03/04/2024"]
     assert "%d/%m/%Y and %m/%d/%Y: choose one (--as a=%d/%m/%Y)" in refusal(cells)
+    with refused(match=r"choose one \(--as 'day of sale=%d/%m/%Y'\)"):  # as a shell reads it
+        Columns.decide(first({"day of sale": cells}, y=[0, 1]), "y")
     X, _, _ = decided(cells, as_={"a": "%m/%d/%Y"})
     assert_array_equal(X["a: days since the first"], [0, 62])
     with refused(match=r"row 2, column 'a': '13.1.2024' is not a time of the form"):
@@ -290,6 +292,18 @@ def test_what_names_or_counts_rows_and_what_is_constant_is_left_out():
             Columns.decide(chunk, "y", **options)
     with refused(match=r"the kind must be one of number, boolean, .* got 'words'"):
         Columns.decide(chunk, "y", as_={"note": "words"})
+
+
+def test_numbers_that_are_missing_later_are_counted():
+    """Those that the first rows lacked, too, have an input that tells."""
+    chunk = first({"a": [1.5, 2.5], "b": [None, 2.5], "t": ["2024-01-01", "2024-01-02"]})
+    columns, later = Columns.decide(chunk, "y"), first({"a": [None, None], "t": [None] * 2})
+    _, before = columns.encode(chunk, columns.init())
+    assert columns.losses(columns.late_gaps(2, columns.init(), before)) == []
+    X, after = columns.encode(later, before)
+    assert_array_equal(X[:, 0], [2, 2])
+    (text,) = columns.losses(columns.late_gaps(2, before, after))
+    assert text.startswith("column 'a': 2 cells are missing, and none of the first rows was: the")
 
 
 def test_cells_that_are_not_what_the_first_rows_were():

@@ -9,6 +9,7 @@ import string
 import subprocess
 import sys
 import tempfile
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -383,6 +384,12 @@ def test_npz_targets(write):
     message = refusal(path, target="z")
     assert message.startswith(": has no target 'z'; its keys are 'X', 'codes', 'column'")
     assert refusal(path, target="X").startswith(": has no target 'X'")
+
+
+def test_a_zip_archive_of_tables_is_to_be_unpacked(tmp_path):
+    with zipfile.ZipFile(path := tmp_path / "t.csv.zip", "w") as archive:
+        archive.writestr("t.csv", "a,y\n1,2\n")
+    assert refusal(path).endswith("wanted; it is a zip archive of 't.csv': unpack it")
 
 
 def test_npz_missing_and_infinite_features(write):
