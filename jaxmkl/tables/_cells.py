@@ -213,8 +213,9 @@ class Cells:
             return Notation() if numeric else None
         written, bare = self.signed
         commas, grouped = bare.str.contains(DECIMAL_COMMA), bare.str.contains(GROUPED[","])
-        points = self.pointed.str.contains(GROUPED["."])
-        comma = self.comma or self.pointed.str.contains(r"\.\d+\.").any()  # 1.234.567
+        pointed = bare.filter(bare.str.contains(".", literal=True))
+        points = pointed.str.contains(GROUPED["."])
+        comma = self.comma or pointed.str.contains(r"\.\d+\.").any()  # 1.234.567
         has_decimals = commas.any() and (self.comma or not grouped.filter(commas).all())
         if bare.str.contains(SURELY_COMMAS).any():
             written = dataclasses.replace(written, thousands=",")
@@ -224,21 +225,15 @@ class Cells:
         numbers = parsed(self.known, written).count()
         return written if numbers > MOSTLY * len(bare) else None
 
-    @cached_property
-    def pointed(self) -> pl.Series:
-        """The known cells, which are text, that have a point, without other signs."""
-        bare = self.signed[1]
-        return bare.filter(bare.str.contains(".", literal=True))
-
     @property
     def doubts(self) -> list[str]:
         """A phrase on the points of numbers if these could be of either kind."""
-        if self.known.dtype != pl.String or not (written := self.notation):
+        if self.known.dtype != pl.String or not (written := self.notation) or written.thousands:
             return []
-        others = self.signed[1].str.contains(",", literal=True).any() or written.thousands
-        if others or self.pointed.is_empty() or not self.pointed.str.contains(ONE_GROUP).all():
+        bare = self.signed[1]
+        if not (one := doubtful(bare)) or bare.str.contains(",", literal=True).any():
             return []
-        one, whole = self.pointed[0], self.pointed[0].replace(".", "")
+        whole = one.replace(".", "")
         if written.decimal == ",":
             return [f"as other columns have them: {one} is {whole}"]
         return [f"with decimal points: {one} is not {whole}"]
@@ -337,6 +332,12 @@ def _as_float(value: int | float) -> float:
         return float(value)
     except OverflowError:  # infinite numbers are refused later
         return math.inf if value > 0 else -math.inf
+
+
+def doubtful(cells: pl.Series) -> str:
+    """A number with a point, if all of them could have it between thousands; else ""."""
+    pointed = cells.filter(cells.str.contains(".", literal=True))
+    return pointed[0] if pointed.str.contains(ONE_GROUP).all() and len(pointed) else ""
 
 
 def nested(cells: pl.Series) -> pl.Series:

@@ -18,6 +18,7 @@ from jaxmkl.tables._cells import (
     CURRENCY,
     Cells,
     Notation,
+    doubtful,
     forms_of,
     instants,
     nested,
@@ -38,6 +39,8 @@ class Decision(NamedTuple):
     note: str
     """A sentence about it, "" for numbers as they stand."""
     has_heavy_tails: bool = False
+    point: str = ""
+    """A number whose point might stand between thousands, but is a decimal one."""
 
 
 def kind_of(cells: Cells, wanted: str | None = None, keep: bool = False) -> Decision:
@@ -69,17 +72,20 @@ def plainly_numbers(chunk: Chunk, names: Sequence[str], keep: bool) -> dict[str,
         counts = (np.abs(np.diff(found, axis=0)) == 1).all(axis=0)
         named = np.array([NAMES_ROWS.search(name) is not None for name in plain], bool)
         sure = varied & ~(whole & (counts | named))
-        # 1.234 in text may be a thousand
-        three = (found == np.round(found)) | ((np.abs(found) > 1) & (np.abs(found) < 1000))
-        three &= np.abs(1000 * found - np.round(1000 * found)) < 1e-6
-        texts = np.array([chunk.frame.schema[name] == pl.String for name in plain], bool)
-        sure &= whole | ~(texts & three.all(axis=0))
     else:
         sure = np.ones(len(plain), bool)
     firsts, tails = found[0].tolist() if len(found) else (), _tails.heavy_tailed(found).tolist()
-    decided = zip(plain, firsts, tails, sure.tolist(), strict=False)
-    return {name: Decision(_kinds.Number(name, start), "", is_heavy)
-            for name, start, is_heavy, is_sure in decided if is_sure}  # fmt: skip
+    decided = zip(plain, firsts, tails, sure.tolist(), _points(chunk, plain, found), strict=False)
+    return {name: Decision(_kinds.Number(name, start), "", is_heavy, point)
+            for name, start, is_heavy, is_sure, point in decided if is_sure}  # fmt: skip
+
+
+def _points(chunk: Chunk, names: Sequence[str], found: np.ndarray) -> list[str]:
+    """A number of each column of plain numbers (n, names) if its points are in doubt; else ""."""
+    near = (found == np.round(found)) | ((np.abs(found) > 1) & (np.abs(found) < 1000))
+    near &= np.abs(1000 * found - np.round(1000 * found)) < 1e-6  # so that few columns are left
+    return [doubtful(chunk.column(name).raw) if is_near and chunk.has_sign(".", name) else ""
+            for name, is_near in zip(names, near.all(axis=0).tolist(), strict=True)]  # fmt: skip
 
 
 def _decided(cells: Cells, keep: bool) -> Decision:
@@ -242,5 +248,9 @@ def sentences(decisions: list[Decision]) -> list[str]:
     heavy = [found.kind.name for found in decisions if found.has_heavy_tails]
     plain = [found.kind.name for found in decisions if not found.note]
     numbers = [f"numbers as they stand: {shown(plain)}"] if plain else []
+    if points := {found.kind.name: found.point for found in decisions if found.point}:
+        one = next(iter(points.values()))
+        whole = one.replace(".", "")
+        numbers.append(f"points of {shown([*points])} are decimal: {one} is not {whole}")
     others = (found.note for found in decisions if found.note)
     return [*numbers, *others, *_tails.of_inputs(heavy)]

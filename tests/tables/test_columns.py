@@ -116,12 +116,14 @@ def test_thousands_that_could_be_decimals_are_refused_and_others_tell_which():
 def test_points_that_could_be_of_either_kind_are_told():
     """Of a target, the other reading would be a factor of 1,000."""
     cells = ["1.288", "12.345", "999", "-2.500"]
-    for other, said in (
-        (["1", "2", "3", "5"], "with decimal points: 1.288 is not 1288"),
-        (["0,5", "1", "2", "3"], "with decimal commas, as other columns have them: 1.288 is 1288"),
+    points = "with decimal points: 1.288 is not 1288"
+    commas = "with decimal commas, as other columns have them: 1.288 is 1288"
+    for other, said, *own in (
+        (["1", "2", "3", "5"], points, "points of 'a', '^c$' are decimal: 1.288 is not 1288"),
+        (["0,5", "1", "2", "3"], commas, f"column 'a': numbers, {commas}"),
     ):
-        notes = Columns.decide(first({"a": cells, "b": other}, y=cells), "y").notes
-        assert {f"the target: numbers, {said}", f"column 'a': numbers, {said}"} <= {*notes}
+        chunk = first({"a": cells, "b": other, "^c$": cells}, y=cells)
+        assert {f"the target: numbers, {said}", *own} <= {*Columns.decide(chunk, "y").notes}
     for sure in "0.345", "1.2", "1288.345", "1.234.567":
         for other in ["1", "2"], ["0,5", "2"]:
             chunk = first({"a": ["1.288", sure], "b": other}, y=["2", "5"])
