@@ -24,7 +24,7 @@ def new_pipeline(given: Namespace, columns: "Columns", source: str) -> Pipeline:
       UsageError: if there is no such learner, or it does not take a setting.
     """
     K, D = len(columns.classes), len(columns.features)
-    asked: dict[str, Any] = {"num_inputs": D, "words": columns.of_words}
+    asked: dict[str, Any] = {"words": columns.of_words, "flags": columns.flags, "num_inputs": D}
     names = [given.learner or options.LEARNER]
     (one,), _ = candidates(names, columns.task, K, dict(given.set), **asked)
     state = one.learner.init(jax.random.key(0), D)

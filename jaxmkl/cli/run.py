@@ -331,7 +331,7 @@ def _candidates(
     if pipeline is None:
         K, D, settings = len(columns.classes), len(columns.features), dict(given.set)
         asked = {"rate": given.labels, "density": given.density, "num_inputs": D}
-        asked["words"] = columns.of_words
+        asked |= {"words": columns.of_words, "flags": columns.flags}
         return candidates(given.learner, columns.task, K, settings, **asked)
     one = Candidate(given.from_.name, pipeline.learner, {"learner": pipeline.learner})
     return [one], differences(pipeline, table.names, table.named_by)

@@ -72,6 +72,7 @@ def candidates(
     density: bool = False,
     num_inputs: int = 1,
     words: Sequence[tuple[int, int]] = (),
+    flags: Sequence[tuple[int, int]] = (),
 ) -> tuple[list[Candidate], list[str]]:
     """The requested learners, or the default ones, ready for a stream of a task.
 
@@ -89,6 +90,8 @@ def candidates(
       words: the ranges of inputs that are words of texts (:attr:`jaxmkl.tables.Columns.of_words`),
         which are not scaled. If most inputs are words, expert_mkl has linear models, and fixed
         kernels of the other inputs if there are any, unless ``settings`` name the banks.
+      flags: the ranges of inputs that are 0 or 1 (:attr:`jaxmkl.tables.Columns.flags`), which are
+        not scaled either: a column of K words would count as much as K - 1 columns of numbers.
 
     Returns:
       The candidates, and a sentence for each setting that does not apply to some of them.
@@ -122,7 +125,8 @@ def candidates(
         of_learning = {**settings, "banks": "fixed"}
         text = f"{', '.join(learning)}: kernels are fixed, as there are {num_inputs:,} inputs"
         notes.append(f"{text}; --set banks=trees, for one, learns them, in more memory")
-    scaler = AllBut(RunningMoments(), tuple(words)) if words else RunningMoments()
+    kept = (*words, *flags)
+    scaler = AllBut(RunningMoments(), kept) if kept else RunningMoments()
     several = num_classes if task == "classification" and num_classes > 2 else None
     wrapped = probabilities if task == "classification" else scaled_targets
     made = list[Candidate]()

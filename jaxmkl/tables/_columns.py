@@ -204,6 +204,12 @@ class Columns:
                      if isinstance(kind, _kinds.Text) and kind.words)  # fmt: skip
 
     @cached_property
+    def flags(self) -> tuple[tuple[int, int], ...]:
+        """The ranges of inputs that are 0 or 1, of few words or truth values, and not scaled."""
+        of = _kinds.Categories, _kinds.Boolean
+        return tuple((first, end) for kind, first, end in self._spans if isinstance(kind, of))
+
+    @cached_property
     def starts(self) -> np.ndarray:
         """A number near those of each input (D,), which :meth:`inputs` subtracts."""
         return np.array([start for kind in self.kinds for start in kind.starts], float)

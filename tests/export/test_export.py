@@ -36,7 +36,7 @@ def trained(frame, name="raker", settings=SMALL, **options):
     columns = Columns.decide(chunk)
     X, fills = columns.inputs(chunk, columns.init())
     y, K = columns.targets(chunk), len(columns.classes)
-    of_table = {"num_inputs": X.shape[1], "words": columns.of_words}
+    of_table = {"num_inputs": X.shape[1], "words": columns.of_words, "flags": columns.flags}
     (one,), _ = candidates([name], columns.task, K, settings, **of_table, **options)
     seen = Seen(0.0 if K else y[0])
     state = one.learner.init(jax.random.key(0), X.shape[1])

@@ -145,6 +145,25 @@ def test_models_are_linear_where_most_inputs_are_words(words, settings, banks):
     assert other.parameters["kernels"] is None
 
 
+def test_words_that_tell_nothing_do_not_hide_the_numbers():
+    """Scaled to variance 1, the inputs of 20 words would count as much as 19 numbers."""
+    draws = np.random.default_rng(0)
+    x, kinds = draws.normal(size=(2000, 4)), draws.integers(20, size=2000)
+    y = np.sin(x[:, 0]) + x[:, 1] ** 2 / 2
+    chunk = first_rows([f"v{kind}" for kind in kinds], y)
+    numbers = [pl.Series(f"x{i}", x[:, i]) for i in range(4)]
+    truth = pl.Series("truth", ["no", "yes"] * 1000)
+    chunk = chunk._replace(frame=chunk.frame.with_columns(truth, *numbers))
+    columns = Columns.decide(chunk, "y")
+    X, _ = columns.inputs(chunk, columns.init())
+    asked = {"num_inputs": X.shape[1], "flags": columns.flags}
+    assert columns.flags == ((0, 20), (20, 21))
+    (made,), _ = candidates(["raker"], "regression", 0, {"num_features": 20}, **asked)
+    state = made.learner.init(jax.random.key(0), X.shape[1])
+    _, outputs = jaxmkl.run(made.learner, state, X, y)
+    assert outputs.loss[1000:].mean() < 0.5 * y.var()
+
+
 @pytest.mark.endless
 def test_categories_beside_a_number():
     """Many categories do not lose what was learned about a number."""
@@ -158,7 +177,7 @@ def test_categories_beside_a_number():
     X, _ = columns.inputs(chunk, columns.init())
     errors = []
     for settings in ({}, {"banks": "linear"}):
-        asked = {"num_inputs": X.shape[1], "words": columns.of_words}
+        asked = {"num_inputs": X.shape[1], "words": columns.of_words, "flags": columns.flags}
         (made,), _ = candidates(["expert_mkl"], "regression", 0, settings, **asked)
         state = made.learner.init(jax.random.key(0), X.shape[1])
         _, outputs = jaxmkl.run(made.learner, state, X, y)
