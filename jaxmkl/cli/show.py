@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
 from jaxmkl.cli.results import Results
-from jaxmkl.evaluate import figure, mean_and_std, printable, size
+from jaxmkl.evaluate import figure, mean_and_std, printable, size, two_digits
 
 PATIENCE = 2.0  # seconds before progress is shown
 IMPORTANT = 5  # inputs that are named
@@ -125,7 +125,8 @@ def table(results: Results, file: TextIO | None = None) -> None:
     for name, learner in results.learners.items():
         of = learner.growth or learner.column_importances
         what = "columns that matter most to" if learner.growth else "columns in the metric of"
-        most = [f"{one} {value:.2g}" for one, value in [*of.items()][:IMPORTANT]]
+        first = [*of.items()][:IMPORTANT]
+        most = [f"{one} {two_digits(value)}" for one, value in first if value > 0]
         if most:
             say(f"{what} {name}: {', '.join(most)}")
     for advice in results.advice:

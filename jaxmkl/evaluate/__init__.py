@@ -49,6 +49,7 @@ from jaxmkl.evaluate.rows import (
     settings,
     size,
     spread,
+    two_digits,
 )
 from jaxmkl.evaluate.scores import Certainty, Curve, Densities, Score, classes_of
 from jaxmkl.evaluate.watched import Spaced, Watched
@@ -108,5 +109,6 @@ __all__ = [
     "size",
     "spread",
     "state_bytes",
+    "two_digits",
     "words",
 ]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import special
 
-from jaxmkl.evaluate.rows import figure
+from jaxmkl.evaluate.rows import figure, two_digits
 from jaxmkl.evaluate.scores import Curve
 
 SURE = 0.99  # confidence of each limit, one-sided; of a rise, over all places where it may be
@@ -367,8 +367,7 @@ def _drop(names: Iterable[str]) -> str:
 
 
 def _percent(share: float) -> str:
-    """A share in percent, with two digits."""
-    return f"{float(f'{100 * share:.2g}'):g}"
+    return two_digits(100 * share)
 
 
 def cheaper(

@@ -114,6 +114,15 @@ def figure(value: float | None, unit: float = 1.0) -> str:
     return f"{value:.{decimals(value)}f}"
 
 
+def two_digits(value: float) -> str:
+    """Return a number rounded to two digits, without a power of ten unless it is huge or tiny.
+
+    >>> two_digits(0.0752), two_digits(99.71), two_digits(168.2)
+    ('0.075', '100', '170')
+    """
+    return f"{float(f'{value:.2g}'):g}"
+
+
 def decimals(value: float) -> int:
     """Return the number of decimals with which a number of that size is shown."""
     return 4 if abs(value) < 1 else 3 if abs(value) < 100 else 1

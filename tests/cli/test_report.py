@@ -3,6 +3,7 @@
 import dataclasses
 import html
 import html.parser
+import io
 import json
 import math
 import re
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 from matplotlib import image
 
 from experiments.__main__ import main as experiments
-from jaxmkl.cli import main
+from jaxmkl.cli import main, show
 from jaxmkl.cli.page import axis_of, by_part, coarser, parts_of
 from jaxmkl.cli.report import page
 from jaxmkl.cli.results import Curves, Learned
@@ -73,6 +74,15 @@ def test_kernels_are_named_by_their_bandwidths():
     assert {"kernel: weight", "Linear(): -0.500", "A(b=1): 0.250", "A(b=2): nan"} <= drawn
     assert cells(found, "Linear()")[0][0] == "-0.5"
     assert ">Kernels<" not in page(results(learners={"raker": Learned(), "spa": Learned()}))
+
+
+def test_columns_that_only_add_noise_do_not_matter():
+    """Permuted, they change errors by chance, and may lessen them."""
+    learners = {"raker": Learned(growth={"a": 168.2, "b": 0.5, "c": -0.01, "d": -0.2})}
+    learners["spa"] = Learned(growth={"a": -0.01})
+    show.table(results(learners=learners), file := io.StringIO())
+    said = [line for line in file.getvalue().splitlines() if line.startswith("columns that")]
+    assert said == ["columns that matter most to raker: a 170, b 0.5"]
 
 
 def test_how_sure_learners_are_is_drawn():

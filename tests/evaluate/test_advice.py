@@ -184,6 +184,7 @@ def test_the_baseline_is_named_that_certainly_errs_less():
     assert 0.05 < found.figures["least"] < found.figures["share"]
     assert "less than raker" in found.text
     assert said(worse, {"linear": less}).text.startswith("Linear regression")
+    assert " errs 100 % (± " in said(worse, {"linear": curve(1e-4 * squares(10_000, 2))}).text
     both = {"linear": curve(0.5 * squares(10_000, 4)), "boosting": less}
     assert said(worse, both).about == "linear"
     for other in (curve(0.97 * squares(10_000, 2)), curve(0.7 * squares(600, 2)), worse):
@@ -202,8 +203,3 @@ def test_columns_are_dropped_as_a_shell_reads_it():
     text = advice.of_idle(dict.fromkeys(columns, 0.0), "raker").text
     _, given = shlex.split(text[text.index("--drop") :].removesuffix(")."))
     assert names(given) == columns
-
-
-def test_shares_near_one_are_no_powers_of_ten():
-    shares = 0.00075, 0.314, 0.9971, 1.2
-    assert [advice._percent(share) for share in shares] == ["0.075", "31", "100", "120"]
