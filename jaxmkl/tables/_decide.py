@@ -82,8 +82,9 @@ def plainly_numbers(chunk: Chunk, names: Sequence[str], keep: bool) -> dict[str,
 
 def _points(chunk: Chunk, names: Sequence[str], found: np.ndarray) -> list[str]:
     """A number of each column of plain numbers (n, names) if its points are in doubt; else ""."""
-    near = (found == np.round(found)) | ((np.abs(found) > 1) & (np.abs(found) < 1000))
-    near &= np.abs(1000 * found - np.round(1000 * found)) < 1e-6  # so that few columns are left
+    three = 1000 * np.where(np.abs(found) < 1000, found, 0.5 / 1000)  # digits behind the point
+    near = (np.abs(found) > 1) & (np.abs(three - np.round(three)) < 1e-6)
+    near |= found == np.round(found)  # few columns of text are left
     return [doubtful(chunk.column(name).raw) if is_near and chunk.has_sign(".", name) else ""
             for name, is_near in zip(names, near.all(axis=0).tolist(), strict=True)]  # fmt: skip
 

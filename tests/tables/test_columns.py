@@ -128,6 +128,8 @@ def test_points_that_could_be_of_either_kind_are_told():
         for other in ["1", "2"], ["0,5", "2"]:
             chunk = first({"a": ["1.288", sure], "b": other}, y=["2", "5"])
             assert "1.288 is" not in "".join(Columns.decide(chunk, "y").notes)
+    notes = Columns.decide(first({"a": ["1.288", "1e308"]}, y=["2", "5"]), "y").notes
+    assert "points of 'a' are decimal: 1.288 is not 1288" in notes
 
 
 def test_a_word_behind_all_numbers_is_their_unit():
