@@ -7,10 +7,9 @@
 - ``expert_mkl()`` learns its kernels, metrics and forests (:mod:`jaxmkl.guide.learned`);
   ``learner.importances(state)``, reports and ``jaxmkl info`` say which inputs matter.
 - Its stack knows the last labels and errors; its mixture no longer errs by far in single rounds;
-  boosted trees stand beside its forest; its learned kernels have 120 features.
-- :func:`jaxmkl.recipes.published`: learners as their papers run them
-  (:mod:`jaxmkl.guide.papers`).
-- Losses are values, as ``Huber(0.5)``, or your own; ``updates.Optax(optax.adam(1e-2))`` is a rule.
+  boosted trees stand beside its forest.
+- :func:`jaxmkl.recipes.published`: learners as their papers run them.
+- Losses are values, as ``Huber(0.5)``, or your own; ``updates.Optax`` is a rule.
 - ``kernel.on(columns)``; random features of products of kernels; ``expert_mkl(banks="linear")``.
 - ``Hedge(penalty=)``, ``Disagreement(loss=)``, ``Sampled(sampled=)``, ``RemoveUnbiased``,
   ``proj_ka(two_passes=)``, ``oks_sil(gradients=)``.
@@ -24,7 +23,7 @@
 - :mod:`jaxmkl.metrics`, the command and reports score probabilities and densities.
 - ``info.shares`` and ``jaxmkl info`` say which memories, stacks and banks carry predictions
   (:mod:`jaxmkl.guide.drift`).
-- Bandits and optimisation: :mod:`jaxmkl.guide.decisions`.
+- :mod:`jaxmkl.guide.decisions`: bandits.
 
 **Speed**
 
@@ -35,21 +34,20 @@
 
 **Warnings and refusals**
 
-- Drivers warn of learners that run away (``state.nonfinite``), kernel values that overflow,
-  targets and inputs that tell nothing or lose digits, heavy tails, and predictions worse than the
-  mean; ``MKLClassifier`` of rows sorted by class.
-- Step sizes that cannot converge are warned of.
+- Drivers warn of step sizes that cannot converge, learners that run away (``state.nonfinite``),
+  kernel values that overflow, targets and inputs that tell nothing or lose digits, heavy tails,
+  and predictions worse than the mean; ``MKLClassifier`` of rows sorted by class.
 - Refused are masked arrays, complex numbers, states in float16, labels in words where a state is
   continued, 2^27 frequencies, tables of over 1,000 classes, undecorated parts.
 
 **Tables and the command**
 
-- ARFF; text as TF-IDF; more forms of numbers (CHF 5, ($5), 1,00,000), dates and times;
-  100,000 columns; npz, Parquet and Arrow through pipes; rows of pandas by name.
-- Classes such as 007 keep their zeros.
+- ARFF; text as TF-IDF; more forms of numbers (CHF 5, (4%), 5,00-), dates and times; 100,000
+  columns; npz, Parquet and Arrow through pipes; rows of pandas by name.
+- Classes such as 007 keep their zeros, labels of pandas their dtypes.
 - A first line of CSV that is a row or a title is refused, unless ``--names``, ``--header`` or
-  ``--no-header`` say what it is; so are Vowpal Wabbit, and columns of both 999 and 1,234, which
-  were text. ``--missing`` names words for gaps; ``--longest-line`` allows longer lines.
+  ``--no-header`` say what it is; so are columns of both 999 and 1,234,
+  which were text. ``--missing`` names words for gaps; ``--longest-line`` allows longer lines.
 - ``jaxmkl serve`` answers rows and learns labels over lines, a socket or HTTP; what it answered
   survives a kill (:mod:`jaxmkl.guide.serving`).
 - ``jaxmkl export`` writes a pipeline for NumPy alone, or for StableHLO (:mod:`jaxmkl.export`).
@@ -79,6 +77,7 @@
   made again. Journals of ``ask`` go on.
 - ``expert_mkl(banks="fixed")``, or with kernels that are given, has the models of 0.2.0. The
   command and the estimators keep it above 5,000 inputs.
+- Inputs of words are 0 and 1 in the command, not scaled; of classes, ``no`` is before ``Yes``.
 - ``Mixture`` and ``Stack`` have other weights, memories and rates.
 - ``multitask(loss="hinge", components="both")`` is that of 0.2.0, and the paper's.
 - ``amkl``, ``amkl_aks``, ``scaled_targets`` always ask for the first label.
@@ -90,7 +89,7 @@
 - ``run`` predicts 0 before a first label, and judges what comes after it.
 - :func:`jaxmkl.tables.read` fills gaps of LIBSVM and npz files by the mean so far, and has their
   classes as text. What a sparse row does not name is zero.
-- Reports need matplotlib (extra ``cli``); pandas 2.2.2 is the oldest.
+- Reports need matplotlib (extra ``cli``).
 
 **Moved, renamed or gone**
 
