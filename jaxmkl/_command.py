@@ -1,4 +1,6 @@
-"""An interrupt ends the command at once, without a traceback, wherever nothing else handles it.
+"""What the command needs before all imports: standard files, and an end at an interrupt.
+
+An interrupt ends the command at once, without a traceback, wherever nothing else handles it.
 
 Python would raise it in whatever runs then: amid the imports, which take a second, in a callback
 of the garbage collector, where JAX discards it, or while Python ends, which would return 0.
@@ -31,5 +33,17 @@ def ends_at_once() -> None:
         signal.signal(signal.SIGINT, _end)
 
 
+def has_standard_files() -> None:
+    """Have the null device where a standard file was closed by the caller.
+
+    Otherwise Python has none, and gives its number to the next file; NumPy 2.0 needs one to print
+    errors to when it is imported.
+    """
+    for name, mode in {"stdin": "r", "stdout": "w", "stderr": "w"}.items():
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (it stays open)
+
+
 if _is_command():
+    has_standard_files()
     ends_at_once()

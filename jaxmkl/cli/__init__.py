@@ -103,9 +103,7 @@ def _complain(text: object) -> None:
 
 def entry() -> int:
     """Run ``jaxmkl`` or ``python -m jaxmkl``: :func:`main`, with compiled programs cached."""
-    for name, mode in {"stdin": "r", "stdout": "w", "stderr": "w"}.items():
-        if getattr(sys, name) is None:  # closed by the caller, and no other file may be it
-            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (it stays open)
+    _command.has_standard_files()
     _command.ends_at_once()  # no interrupt may be raised where JAX would discard it
     compile_cache()
     warnings.formatwarning = lambda text, *_: f"jaxmkl: {printable(text)}\n"

@@ -63,10 +63,15 @@ def _(scaler: RunningMoments, state: RunningMomentsState) -> Operation:
 @exported.register
 def _(scaler: AllBut, state: PyTree) -> Operation:
     inside = exported(scaler.scaler, state)
-    kept = inside.arrays["kept"].copy()
+    own: dict[str, Any] = {"kept": True}
+    if (limit := scaler.limit) is not None:  # standardised by what leaves them as they are
+        own = {"least": -limit, "most": limit, "number": 1e30, "variance": 1}
+        own |= dict.fromkeys(("mean", "of_mean", "of_variance"), 0)
+    arrays = {name: inside.arrays[name].copy() for name in own}
     for first, end in scaler.ranges:
-        kept[first:end] = True
-    return inside._replace(arrays=inside.arrays | {"kept": kept})
+        for name, value in own.items():
+            arrays[name][first:end] = value
+    return inside._replace(arrays=inside.arrays | arrays)
 
 
 @exported.register

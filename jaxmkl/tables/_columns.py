@@ -77,12 +77,13 @@ class Columns:
         dates and times       time since the first; turns of day, week and year
         ====================  ===============================================================
 
-        Columns that are constant or empty in these rows are left out, as are those that name or
-        count the rows. Numbers may have decimal commas, percent signs, a unit ($5, CHF 5, 5 kg), a
-        minus behind them, parentheses for a minus, and commas (1,000 or 1,00,000), blanks or
-        apostrophes between thousands. Times may have months as numbers or English words, years of
-        two digits, and clocks of 12 or 24 hours, with or without a date. Numbers with heavy tails
-        are named in the notes.
+        Inputs that are 0 or 1 (:attr:`flags`) are not scaled by the command; others are. Columns
+        that are constant or empty in these rows are left out, as are those that name or count the
+        rows. Numbers may have decimal commas, percent signs, a unit ($5, CHF 5, 5 kg), a minus
+        behind them, parentheses for a minus, and commas (1,000 or 1,00,000), blanks or apostrophes
+        between thousands. Times may have months as numbers or English words, years of two digits,
+        and clocks of 12 or 24 hours, with or without a date. Numbers with heavy tails are named in
+        the notes.
 
         Args:
           first: the first rows.
@@ -205,9 +206,8 @@ class Columns:
 
     @cached_property
     def flags(self) -> tuple[tuple[int, int], ...]:
-        """The ranges of inputs that are 0 or 1, of few words or truth values, and not scaled."""
-        of = _kinds.Categories, _kinds.Boolean
-        return tuple((first, end) for kind, first, end in self._spans if isinstance(kind, of))
+        """The ranges of inputs that are 0 or 1, or were so in the first rows, and not scaled."""
+        return tuple((end - kind.flags, end) for kind, _, end in self._spans if kind.flags)
 
     @cached_property
     def starts(self) -> np.ndarray:

@@ -75,9 +75,10 @@ def plainly_numbers(chunk: Chunk, names: Sequence[str], keep: bool) -> dict[str,
     else:
         sure = np.ones(len(plain), bool)
     firsts, tails = found[0].tolist() if len(found) else (), _tails.heavy_tailed(found).tolist()
-    decided = zip(plain, firsts, tails, sure.tolist(), _points(chunk, plain, found), strict=False)
-    return {name: Decision(_kinds.Number(name, start), "", is_heavy, point)
-            for name, start, is_heavy, is_sure, point in decided if is_sure}  # fmt: skip
+    flags, points = _kinds.are_flags(found).tolist(), _points(chunk, plain, found)
+    decided = zip(plain, firsts, flags, tails, points, sure.tolist(), strict=False)
+    return {name: Decision(_kinds.Number(name, start, flag=is_flag), "", is_heavy, point)
+            for name, start, is_flag, is_heavy, point, is_sure in decided if is_sure}  # fmt: skip
 
 
 def _points(chunk: Chunk, names: Sequence[str], found: np.ndarray) -> list[str]:
@@ -169,7 +170,8 @@ def _number(cells: Cells) -> Decision:
     start = next(iter(numbers.filter(numbers.is_finite()).head(1)), 0.0)
     parts = written.signs + cells.doubts + ["in seconds"] * (cells.known.dtype == pl.Duration)
     parts += ["missing cells become the mean so far, an input tells which"] * missing
-    kind = _kinds.Number(cells.name, start, missing, **written.writing)
+    is_flag = bool(_kinds.are_flags(numbers.to_numpy()))
+    kind = _kinds.Number(cells.name, start, missing, is_flag, **written.writing)
     note = f"column {kind.name!r}: {', '.join(['numbers', *parts])}" * bool(parts)
     (is_heavy,) = _tails.heavy_tailed(numbers.to_numpy()[:, None]).tolist()
     return Decision(kind, note, is_heavy)

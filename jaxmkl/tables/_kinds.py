@@ -50,6 +50,11 @@ class Kind:
         """A number near those of each input."""
         return (0.0,) * len(self.features)
 
+    @property
+    def flags(self) -> int:
+        """How many of its inputs, the last ones, are 0 or 1, or were so in the first rows."""
+        return 0
+
     def encode(self, cells: Cells) -> np.ndarray:
         """Encode cells as inputs (n, len(features))."""
         raise NotImplementedError
@@ -66,6 +71,8 @@ class Number(Notation, Kind):
     start: float = 0.0
     """The first number, which is used until a mean is known."""
     missing: bool = False
+    flag: bool = False
+    """Whether all numbers of the first rows were 0 or 1."""
     kind = "number"
     filled = True
     lost = (
@@ -91,9 +98,18 @@ class Number(Notation, Kind):
     def starts(self) -> tuple[float, ...]:
         return (self.start, 0.0)[: 1 + self.missing]
 
+    @property
+    def flags(self) -> int:
+        return self.flag + self.missing
+
     def encode(self, cells: Cells) -> np.ndarray:
         found = cells.numbers(self)
         return np.stack([found, np.isnan(found)][: 1 + self.missing], axis=1)
+
+
+def are_flags(numbers: np.ndarray) -> np.ndarray:
+    """Whether all numbers of each column are 0 or 1."""
+    return ((numbers == 0) | (numbers == 1)).all(axis=0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,6 +120,7 @@ class Boolean(Kind):
     true: str = "true"
     kind = "boolean"
     lost = "hold neither {false} nor {true}: 1/2"
+    flags = 1  # type: ignore[assignment]
 
     def encode(self, cells: Cells) -> np.ndarray:
         numbers, found = {self.false: 0.0, self.true: 1.0}, cells.words.str.to_lowercase()
@@ -137,6 +154,10 @@ class Categories(Kind):
     @property
     def features(self) -> tuple[str, ...]:
         return tuple(f"{self.name}={value}" for value in self.values)
+
+    @property
+    def flags(self) -> int:
+        return len(self.values)
 
     @functools.cached_property
     def places(self) -> dict[str, int]:

@@ -206,18 +206,20 @@ class AllBut(Scaler[State, Aux]):
     Args:
       scaler: the scaler of the others.
       ranges: pairs (first, end) of places that are left unchanged, without ``end`` (static).
+      limit: the largest absolute value that these have; larger ones are clipped to it.
 
     Raises:
-      ValueError: if ``ranges`` are not such pairs.
+      ValueError: if ``ranges`` are not such pairs, or the limit is not above 0.
 
-    >>> scaler = AllBut(RunningMoments(), ((1, 3),))
+    >>> scaler = AllBut(RunningMoments(), ((1, 3),), limit=6.5)
     >>> state = scaler.init(jax.random.key(0), 3, jnp.float32)
     >>> jax.jit(scaler.predict)(state, jnp.array([5.0, 6.0, 7.0]))[0]
-    Array([0., 6., 7.], dtype=float32)
+    Array([0. , 6. , 6.5], dtype=float32)
     """
 
     scaler: Scaler = pytree.part(Scaler, "a scaler, as RunningMoments()")
     ranges: tuple[tuple[int, int], ...] = pytree.static()
+    limit: Number | None = pytree.number(default=None, minimum=0.0, exclusive=True, optional=True)
 
     def __post_init__(self) -> None:
         ranges = tuple((int(first), int(end)) for first, end in self.ranges)
@@ -233,7 +235,8 @@ class AllBut(Scaler[State, Aux]):
         stay = np.zeros(len(x), bool)
         for first, end in self.ranges:
             stay[first:end] = True
-        return jnp.where(stay, x, z), aux
+        kept = x if self.limit is None else jnp.clip(x, -self.limit, self.limit)
+        return jnp.where(stay, kept, z), aux
 
     def update(self, state: State, aux: Aux, seen: Array) -> State:
         return self.scaler.update(state, aux, seen)

@@ -119,6 +119,25 @@ def test_texts_are_predicted_the_same(of_classes, tmp_path):
     assert_same(pipeline, loaded(pipeline, tmp_path), frame)
 
 
+def test_numbers_that_were_0_or_1_are_predicted_the_same(tmp_path):
+    """Beside words and a gap; far numbers come later, and are clipped."""
+    draws = np.random.default_rng(0)
+    x, flag, word = (
+        draws.normal(size=200),
+        draws.integers(2, size=200),
+        draws.choice([*"abc"], 200),
+    )
+    frame = pl.DataFrame({"flag": flag, "x": x, "word": word, "y": flag * x + (word == "a")})
+    gaps = frame.with_columns(pl.when(pl.int_range(pl.len()) % 7 > 0).then("x").alias("x"))
+    pipeline = trained(gaps)
+    assert pipeline.columns.flags == ((0, 1), (2, 3), (3, 6))
+    exported = loaded(pipeline, tmp_path)
+    assert_same(pipeline, exported, gaps)
+    later = frame[:50].with_columns((pl.col("flag") * 300).alias("flag"))
+    assert_same(pipeline, exported, later)
+    assert exported.header["format"] == 1  # as of other numbers
+
+
 def test_times_and_amounts_are_predicted_the_same(tmp_path):
     draws, start = np.random.default_rng(0), datetime.date(2024, 1, 1)
     days, amounts = draws.integers(0, 700, 200), draws.normal(size=200).round(2) * 2000

@@ -162,5 +162,5 @@ def test_lists_of_tracers_are_told_how_to_be_stacked():
     keys = jax.random.split(jax.random.key(0), 1)
     with pytest.raises(ValueError, match=r"X must be an array .* list of tracers"):
         jax.jit(lambda X: jaxmkl.run_many(LEARNER, keys, [list(x) for x in X], y)[1])(X)
-    with pytest.raises(ValueError, match=r"values must be an array .* list of tracers"):
+    with pytest.raises(ValueError, match=r"prediction must be an array .* list of tracers"):
         jax.jit(lambda X: jaxmkl.metrics.running_mse(list(X[:, 0]), y))(X)

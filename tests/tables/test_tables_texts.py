@@ -164,6 +164,31 @@ def test_words_that_tell_nothing_do_not_hide_the_numbers():
     assert outputs.loss[1000:].mean() < 0.5 * y.var()
 
 
+def test_numbers_that_are_0_or_1_stay_so_and_what_is_far_later_is_clipped():
+    frame = {
+        "flag": [1, 0] * 50,
+        "gaps": [1, 0, None, 0] * 25,
+        "number": [0.5, None] * 50,
+        "text": ["1.0", "0"] * 50,
+        "counts": [0, 1, 2, 0] * 25,
+        "y": np.arange(100.0),
+    }
+    chunk = next(open_table(pl.DataFrame(frame, strict=False)).chunks(100))
+    columns = Columns.decide(chunk, "y", as_={"text": "number"})
+    names = np.array(columns.features)
+    flags = np.concatenate([np.arange(*span) for span in columns.flags])
+    assert [*names[flags]] == ["flag", "gaps", "gaps is missing", "number is missing", "text"]
+    assert Columns.from_json(columns.to_json()) == columns
+    asked = {"num_inputs": len(names), "words": (), "flags": columns.flags}
+    (made,), _ = candidates(["raker"], "regression", 0, {"num_features": 4}, **asked)
+    (scaler,) = (layer.scaler for layer in layers(made.learner) if hasattr(layer, "scaler"))
+    X, _ = columns.inputs(chunk, columns.init())
+    state = scaler.init(jax.random.key(0), len(names), np.float32)
+    scaled, _ = scaler.predict(state, jax.numpy.asarray(X[1], np.float32) - 300)
+    assert_array_equal(scaled[flags], -10.0)
+    assert_array_equal(scaler.predict(state, X[0])[0][flags], X[0, flags])
+
+
 @pytest.mark.endless
 def test_categories_beside_a_number():
     """Many categories do not lose what was learned about a number."""
