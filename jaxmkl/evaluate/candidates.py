@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from jaxmkl import abilities
+from jaxmkl._flags import scaler_of
 from jaxmkl._learner import Learner
 from jaxmkl._types import PyTree
 from jaxmkl.features import LinearFeatures
@@ -19,11 +20,8 @@ from jaxmkl.models.bank import Bank
 from jaxmkl.query import Rate
 from jaxmkl.recipes import LEARNERS
 from jaxmkl.wrappers import (
-    AllBut,
     Predictive,
     Probabilities,
-    RunningMoments,
-    Scaler,
     layers,
     one_vs_rest,
     predictive,
@@ -38,8 +36,6 @@ PAUSES = {"tolerance": 1.0, "max_skips": 2}
 #: With more inputs than this, kernels are fixed unless something else is asked for: to learn them
 #: takes a memory of 4,000 rows and more, 34 kB per input.
 MANY_INPUTS = 5000
-#: The largest value of inputs that were 0 or 1 at first, as RunningMoments has it for others.
-FAR = 10.0
 #: Names of banks among the weights of what carries a prediction.
 BANKS: Mapping[type, str] = {
     FeatureModels: "fixed",
@@ -94,8 +90,7 @@ def candidates(
         which are not scaled. If most inputs are words, expert_mkl has linear models, and fixed
         kernels of the other inputs if there are any, unless ``settings`` name the banks.
       flags: the ranges of inputs that are 0 or 1 (:attr:`jaxmkl.tables.Columns.flags`), which are
-        not scaled either: a column of K words would count as much as K - 1 columns of numbers.
-        Should later ones be larger, they are clipped to 10.
+        not scaled either; should later ones be larger, they are clipped to 10.
 
     Returns:
       The candidates, and a sentence for each setting that does not apply to some of them.
@@ -129,9 +124,7 @@ def candidates(
         of_learning = {**settings, "banks": "fixed"}
         text = f"{', '.join(learning)}: kernels are fixed, as there are {num_inputs:,} inputs"
         notes.append(f"{text}; --set banks=trees, for one, learns them, in more memory")
-    scaler: Scaler = RunningMoments()
-    scaler = AllBut(scaler, tuple(words)) if words else scaler
-    scaler = AllBut(scaler, tuple(flags), FAR) if flags else scaler
+    scaler = scaler_of(tuple(flags), tuple(words))
     several = num_classes if task == "classification" and num_classes > 2 else None
     wrapped = probabilities if task == "classification" else scaled_targets
     made = list[Candidate]()

@@ -77,7 +77,7 @@
   made again. Journals of ``ask`` go on.
 - ``expert_mkl(banks="fixed")``, or with kernels that are given, has the models of 0.2.0. The
   command and the estimators keep it above 5,000 inputs.
-- Inputs that are 0 or 1, as of words, are not scaled by the command; ``no`` is before ``Yes``.
+- The command and estimators do not scale inputs that are 0 or 1; ``no`` is before ``Yes``.
 - ``Mixture`` and ``Stack`` have other weights, memories and rates.
 - ``multitask(loss="hinge", components="both")`` is that of 0.2.0, and the paper's.
 - ``amkl``, ``amkl_aks``, ``scaled_targets`` always ask for the first label.

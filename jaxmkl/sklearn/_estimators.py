@@ -54,7 +54,8 @@ class MKLRegressor(RegressorMixin, Online):
       learner: the name of a recipe in :data:`jaxmkl.LEARNERS`, a function that makes a learner, or
         a learner.
       scale: whether inputs are scaled by :class:`jaxmkl.wrappers.RunningMoments` and targets by
-        :func:`jaxmkl.wrappers.scaled_targets`, in the same pass.
+        :func:`jaxmkl.wrappers.scaled_targets`, in the same pass. Columns of 0 and 1 alone, in the
+        first 100 rows or more that are given at once, are not scaled.
       shuffle: whether ``fit`` draws the order of the rows, by ``random_state``.
       random_state: the seed of the random features, or of whatever a learner draws, as
         scikit-learn takes it; a whole number is passed to ``jax.random.key``.

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from jaxmkl import abilities
 from jaxmkl._checks import input_bound, refuse_masked
+from jaxmkl._flags import Ranges, flags_of, scaler_of
 from jaxmkl._learner import Learner, require_learner
 from jaxmkl._pytree import require
 from jaxmkl._types import Inputs, Labels
@@ -20,7 +21,7 @@ from jaxmkl.evaluate import arguments_for, names_of
 from jaxmkl.evaluate.candidates import MANY_INPUTS
 from jaxmkl.recipes import LEARNERS
 from jaxmkl.streaming import run
-from jaxmkl.wrappers import RunningMoments, one_vs_rest, probabilities, scaled, scaled_targets
+from jaxmkl.wrappers import one_vs_rest, probabilities, scaled, scaled_targets
 
 ROWS = 64  # that are predicted at a time
 P = ParamSpec("P")
@@ -142,8 +143,11 @@ class Online(Parametrised):
                 "come, all with the same weight; repeat those that should count for more"
             )
 
-    def _made(self, num_outputs: int | None, num_inputs: int = 1) -> Learner:
-        """The learner inside its wrappers, for these numbers of targets or classes, and inputs."""
+    def _made(self, num_outputs: int | None, num_inputs: int = 1, flags: Ranges = ()) -> Learner:
+        """The learner inside its wrappers, for these numbers of targets or classes, and inputs.
+
+        Of the inputs, ``flags`` are not scaled.
+        """
         recipe, owner = self._recipe(), type(self).__name__
         good = isinstance(recipe, Learner) or callable(recipe)
         wanted = f"a learner, a function that makes one, or one of {', '.join(LEARNERS)}"
@@ -165,14 +169,14 @@ class Online(Parametrised):
         require(recipe.num_outputs == num_outputs, owner, "y", given, f"of {wanted}")
         for name, value in (("scale", self.scale), ("shuffle", self.shuffle)):
             require(value in (True, False), owner, name, value, "True or False")
-        made = scaled(recipe, RunningMoments()) if self.scale else recipe
+        made = scaled(recipe, scaler_of(flags)) if self.scale else recipe
         if self._task == "classification":
             return probabilities(made)
         return scaled_targets(made) if self.scale else made
 
     def _begin(self, X: Inputs, num_outputs: int | None) -> None:
         """Make the learner, and its state before the first row."""
-        self.learner_ = self._made(num_outputs, X.shape[1])
+        self.learner_ = self._made(num_outputs, X.shape[1], flags_of(X))
         dtype = jax.dtypes.canonicalize_dtype(X.dtype)
         self.state_ = self.learner_.init(self._key(), X.shape[1], dtype)
 

@@ -11,6 +11,7 @@ import polars as pl
 
 from jaxmkl import _tails
 from jaxmkl._checks import refuse_unless, shown
+from jaxmkl._flags import are_flags
 from jaxmkl._pytree import require
 from jaxmkl.tables import _kinds
 from jaxmkl.tables._cells import (
@@ -75,7 +76,7 @@ def plainly_numbers(chunk: Chunk, names: Sequence[str], keep: bool) -> dict[str,
     else:
         sure = np.ones(len(plain), bool)
     firsts, tails = found[0].tolist() if len(found) else (), _tails.heavy_tailed(found).tolist()
-    flags, points = _kinds.are_flags(found).tolist(), _points(chunk, plain, found)
+    flags, points = are_flags(found).tolist(), _points(chunk, plain, found)
     decided = zip(plain, firsts, flags, tails, points, sure.tolist(), strict=False)
     return {name: Decision(_kinds.Number(name, start, flag=is_flag), "", is_heavy, point)
             for name, start, is_flag, is_heavy, point, is_sure in decided if is_sure}  # fmt: skip
@@ -170,7 +171,7 @@ def _number(cells: Cells) -> Decision:
     start = next(iter(numbers.filter(numbers.is_finite()).head(1)), 0.0)
     parts = written.signs + cells.doubts + ["in seconds"] * (cells.known.dtype == pl.Duration)
     parts += ["missing cells become the mean so far, an input tells which"] * missing
-    is_flag = bool(_kinds.are_flags(numbers.to_numpy()))
+    is_flag = bool(are_flags(numbers.to_numpy()))
     kind = _kinds.Number(cells.name, start, missing, is_flag, **written.writing)
     note = f"column {kind.name!r}: {', '.join(['numbers', *parts])}" * bool(parts)
     (is_heavy,) = _tails.heavy_tailed(numbers.to_numpy()[:, None]).tolist()

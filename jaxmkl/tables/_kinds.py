@@ -72,7 +72,7 @@ class Number(Notation, Kind):
     """The first number, which is used until a mean is known."""
     missing: bool = False
     flag: bool = False
-    """Whether all numbers of the first rows were 0 or 1."""
+    """Whether all numbers of the first rows, of 100 at least, were 0 or 1."""
     kind = "number"
     filled = True
     lost = (
@@ -105,11 +105,6 @@ class Number(Notation, Kind):
     def encode(self, cells: Cells) -> np.ndarray:
         found = cells.numbers(self)
         return np.stack([found, np.isnan(found)][: 1 + self.missing], axis=1)
-
-
-def are_flags(numbers: np.ndarray) -> np.ndarray:
-    """Whether all numbers of each column are 0 or 1."""
-    return ((numbers == 0) | (numbers == 1)).all(axis=0)
 
 
 @dataclasses.dataclass(frozen=True)

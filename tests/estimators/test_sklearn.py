@@ -22,7 +22,7 @@ from jaxmkl import design
 from jaxmkl.sklearn import MKLClassifier, MKLRegressor, PoolSelector
 from jaxmkl.sklearn._estimators import _sorted_by_class
 from jaxmkl.streaming._engine import run_rows
-from jaxmkl.wrappers import RunningMoments, layers, probabilities, scaled, scaled_targets
+from jaxmkl.wrappers import AllBut, RunningMoments, layers, probabilities, scaled, scaled_targets
 from tests.common.marks import long
 from tests.common.trees import assert_equal
 
@@ -206,6 +206,22 @@ def test_several_targets(numbers):
     assert found.fit(X, Y[:, :1]).predict(X).shape == (442,)
     with pytest.raises(ValueError, match="y should be a 1d array"):
         MKLRegressor("omkl", kernels=KERNELS).fit(X[:50], Y[:50])
+
+
+def test_columns_of_0_and_1_are_not_scaled():
+    """In 100 rows at least: fewer may happen to have no other numbers."""
+    draws = np.random.default_rng(0)
+    flags = draws.integers(2, size=(120, 3)) * [1, 1, 2]
+    X, y = np.column_stack([flags, draws.normal(size=120)]), draws.normal(size=120)
+    estimator = MKLRegressor("raker", random_state=0, kernels=KERNELS, num_features=4)
+    expected, said = AllBut(RunningMoments(), ((0, 2),), 10.0), []
+    for make in (np.asarray, scipy.sparse.csr_array):
+        found = clone(estimator).fit(make(X), y)
+        assert repr(found.learner_.learner.scaler) == repr(expected)
+        said.append(found.predict(make(X)))
+        few = clone(estimator).partial_fit(make(X[:99]), y[:99])
+        assert isinstance(few.learner_.learner.scaler, RunningMoments)
+    np.testing.assert_allclose(*said, rtol=1e-4)
 
 
 def test_scaling_is_switched_off(numbers):

@@ -166,14 +166,14 @@ def test_words_that_tell_nothing_do_not_hide_the_numbers():
 
 def test_numbers_that_are_0_or_1_stay_so_and_what_is_far_later_is_clipped():
     frame = {
-        "flag": [1, 0] * 50,
-        "gaps": [1, 0, None, 0] * 25,
-        "number": [0.5, None] * 50,
-        "text": ["1.0", "0"] * 50,
-        "counts": [0, 1, 2, 0] * 25,
-        "y": np.arange(100.0),
+        "flag": [1, 0] * 100,
+        "gaps": [1, 0, None, 0] * 50,
+        "number": [0.5, None] * 100,
+        "text": ["1.0", "0"] * 100,
+        "counts": [0, 1, 2, 0] * 50,
+        "y": np.arange(200.0),
     }
-    chunk = next(open_table(pl.DataFrame(frame, strict=False)).chunks(100))
+    chunk = next(open_table(pl.DataFrame(frame, strict=False)).chunks(200))
     columns = Columns.decide(chunk, "y", as_={"text": "number"})
     names = np.array(columns.features)
     flags = np.concatenate([np.arange(*span) for span in columns.flags])
