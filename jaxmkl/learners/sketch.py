@@ -197,7 +197,7 @@ def _coefficients(among: jax.Array, values: jax.Array) -> jax.Array:
 
     def by_inverse(among: jax.Array, values: jax.Array) -> jax.Array:
         # LAPACK has no bfloat16
-        wide = among.astype(jnp.promote_types(among.dtype, jnp.float32))
+        wide = among.astype(jnp.float32) if among.dtype.itemsize < 4 else among
         inverse = jnp.linalg.pinv(wide, rtol=cutoff, hermitian=True).astype(values.dtype)
         return jnp.dot(inverse, values, precision=jax.lax.Precision.HIGHEST)
 

@@ -56,7 +56,6 @@ BEFORE = rf"^[-+]?[{BLANKS}]*({CURRENCIES})[{BLANKS}]*[-+]?[.\d]"  # other words
 PARENTHESES = rf"^([^()0-9+-]*)\([{BLANKS}]*([^()+-]*[0-9][^()+-]*?)[{BLANKS}]*\)([^()0-9]*)$"
 BEHIND = r"^([^()+-]*[0-9])-([^()0-9+-]*)$"  # 1.234,50-
 MINUS = "\u2212"  # is read as the usual minus
-ONE_GROUP = r"^[-+]?[1-9]\d{0,2}\.\d{3}$"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -227,16 +226,16 @@ class Cells:
 
     @property
     def doubts(self) -> list[str]:
-        """A phrase on the points of numbers if these could be of either kind."""
-        if self.known.dtype != pl.String or not (written := self.notation) or written.thousands:
+        """A phrase on points that stand between thousands only as other columns have commas."""
+        if self.known.dtype != pl.String or not (written := self.notation):
             return []
         bare = self.signed[1]
-        if not (one := doubtful(bare)) or bare.str.contains(",", literal=True).any():
+        pointed = bare.filter(bare.str.contains(".", literal=True))
+        is_sure = bare.str.contains(r",|\..*\.").any()  # 1,5 or 1.234.567
+        if written.decimal == "." or pointed.is_empty() or is_sure:
             return []
-        whole = one.replace(".", "")
-        if written.decimal == ",":
-            return [f"as other columns have them: {one} is {whole}"]
-        return [f"with decimal points: {one} is not {whole}"]
+        one = pointed[0]
+        return [f"as other columns have them: {one} is {one.replace('.', '')}"]
 
     @cached_property
     def signed(self) -> tuple[Notation, pl.Series]:
@@ -332,12 +331,6 @@ def _as_float(value: int | float) -> float:
         return float(value)
     except OverflowError:  # infinite numbers are refused later
         return math.inf if value > 0 else -math.inf
-
-
-def doubtful(cells: pl.Series) -> str:
-    """A number with a point, if all of them could have it between thousands; else ""."""
-    pointed = cells.filter(cells.str.contains(".", literal=True))
-    return pointed[0] if pointed.str.contains(ONE_GROUP).all() and len(pointed) else ""
 
 
 def nested(cells: pl.Series) -> pl.Series:

@@ -19,7 +19,6 @@ from jaxmkl.tables._cells import (
     CURRENCY,
     Cells,
     Notation,
-    doubtful,
     forms_of,
     instants,
     nested,
@@ -40,8 +39,6 @@ class Decision(NamedTuple):
     note: str
     """A sentence about it, "" for numbers as they stand."""
     has_heavy_tails: bool = False
-    point: str = ""
-    """A number whose point might stand between thousands, but is a decimal one."""
 
 
 def kind_of(cells: Cells, wanted: str | None = None, keep: bool = False) -> Decision:
@@ -76,19 +73,9 @@ def plainly_numbers(chunk: Chunk, names: Sequence[str], keep: bool) -> dict[str,
     else:
         sure = np.ones(len(plain), bool)
     firsts, tails = found[0].tolist() if len(found) else (), _tails.heavy_tailed(found).tolist()
-    flags, points = are_flags(found).tolist(), _points(chunk, plain, found)
-    decided = zip(plain, firsts, flags, tails, points, sure.tolist(), strict=False)
-    return {name: Decision(_kinds.Number(name, start, flag=is_flag), "", is_heavy, point)
-            for name, start, is_flag, is_heavy, point, is_sure in decided if is_sure}  # fmt: skip
-
-
-def _points(chunk: Chunk, names: Sequence[str], found: np.ndarray) -> list[str]:
-    """A number of each column of plain numbers (n, names) if its points are in doubt; else ""."""
-    three = 1000 * np.where(np.abs(found) < 1000, found, 0.5 / 1000)  # digits behind the point
-    near = (np.abs(found) > 1) & (np.abs(three - np.round(three)) < 1e-6)
-    near |= found == np.round(found)  # few columns of text are left
-    return [doubtful(chunk.column(name).raw) if is_near and chunk.has_sign(".", name) else ""
-            for name, is_near in zip(names, near.all(axis=0).tolist(), strict=True)]  # fmt: skip
+    decided = zip(plain, firsts, are_flags(found).tolist(), tails, sure.tolist(), strict=False)
+    return {name: Decision(_kinds.Number(name, start, flag=is_flag), "", is_heavy)
+            for name, start, is_flag, is_heavy, is_sure in decided if is_sure}  # fmt: skip
 
 
 def _decided(cells: Cells, keep: bool) -> Decision:
@@ -252,9 +239,5 @@ def sentences(decisions: list[Decision]) -> list[str]:
     heavy = [found.kind.name for found in decisions if found.has_heavy_tails]
     plain = [found.kind.name for found in decisions if not found.note]
     numbers = [f"numbers as they stand: {shown(plain)}"] if plain else []
-    if points := {found.kind.name: found.point for found in decisions if found.point}:
-        one = next(iter(points.values()))
-        whole = one.replace(".", "")
-        numbers.append(f"points of {shown([*points])} are decimal: {one} is not {whole}")
     others = (found.note for found in decisions if found.note)
     return [*numbers, *others, *_tails.of_inputs(heavy)]
