@@ -37,7 +37,16 @@ def flags_of(X: Any) -> Ranges:
         only = ~np.isin(np.arange(X.shape[1]), others) & (X.shape[0] >= LEAST)
     else:
         only = are_flags(X)
-    ends = np.flatnonzero(np.diff(only, prepend=False, append=False))
+    return ranges_of(only)
+
+
+def ranges_of(mask: np.ndarray) -> Ranges:
+    """The ranges (first, end) of places where a mask (D,) is True.
+
+    >>> ranges_of(np.array([True, False, True, True]))
+    ((0, 1), (2, 4))
+    """
+    ends = np.flatnonzero(np.diff(mask, prepend=False, append=False))
     return tuple((first, end) for first, end in ends.reshape(-1, 2).tolist())
 
 

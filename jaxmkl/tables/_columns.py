@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from jaxmkl._checks import input_bound, shown
+from jaxmkl._flags import ranges_of
 from jaxmkl.tables import _kinds
 from jaxmkl.tables._cells import BLANKS, RefusedRows
 from jaxmkl.tables._decide import Decision, kind_of, plainly_numbers, sentences
@@ -207,7 +208,10 @@ class Columns:
     @cached_property
     def flags(self) -> tuple[tuple[int, int], ...]:
         """The ranges of inputs that are 0 or 1, or were so in the first rows, and not scaled."""
-        return tuple((end - kind.flags, end) for kind, _, end in self._spans if kind.flags)
+        mask = np.zeros(len(self.features), bool)
+        for kind, _, end in self._spans:
+            mask[end - kind.flags : end] = True
+        return ranges_of(mask)
 
     @cached_property
     def starts(self) -> np.ndarray:
