@@ -208,6 +208,7 @@ def test_several_targets(numbers):
         MKLRegressor("omkl", kernels=KERNELS).fit(X[:50], Y[:50])
 
 
+@pytest.mark.slow
 def test_columns_of_0_and_1_are_not_scaled():
     """In 100 rows at least: fewer may happen to have no other numbers."""
     draws = np.random.default_rng(0)

@@ -119,6 +119,7 @@ def test_texts_are_predicted_the_same(of_classes, tmp_path):
     assert_same(pipeline, loaded(pipeline, tmp_path), frame)
 
 
+@pytest.mark.slow
 def test_numbers_that_were_0_or_1_are_predicted_the_same(tmp_path):
     """Beside words and a gap; far numbers come later, and are clipped."""
     draws = np.random.default_rng(0)

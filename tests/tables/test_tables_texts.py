@@ -145,6 +145,7 @@ def test_models_are_linear_where_most_inputs_are_words(words, settings, banks):
     assert other.parameters["kernels"] is None
 
 
+@pytest.mark.slow
 def test_words_that_tell_nothing_do_not_hide_the_numbers():
     """Scaled to variance 1, the inputs of 20 words would count as much as 19 numbers."""
     draws = np.random.default_rng(0)
