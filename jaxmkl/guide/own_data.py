@@ -23,6 +23,7 @@ This file has words, dates, numbers and a missing cell. Its target is ``height``
 
 The first rows (1,000 by default, ``--first N``) decide once, and the decision is printed. Nothing
 later changes it: an unknown word becomes all zeros, and a missing number the mean of those before.
+Inputs are scaled by their means and deviations so far, but those that are 0 or 1 are not.
 
 >>> import jaxmkl
 >>> from jaxmkl.tables import Columns, open_table
