@@ -14,7 +14,6 @@ from jaxmkl.wrappers import AllBut, RunningMoments, Scaler
 Ranges = tuple[tuple[int, int], ...]
 
 LEAST = 100  # rows that tell that a column of numbers is of 0 and 1
-FAR = 10.0  # the largest value that these inputs may have later
 
 
 def are_flags(numbers: np.ndarray) -> np.ndarray:
@@ -52,5 +51,6 @@ def ranges_of(mask: np.ndarray) -> Ranges:
 
 def scaler_of(flags: Ranges, words: Ranges = ()) -> Scaler:
     """The scaler of all inputs but those in these ranges, and words of texts."""
-    scaler: Scaler = AllBut(RunningMoments(), words) if words else RunningMoments()
-    return AllBut(scaler, flags, FAR) if flags else scaler
+    moments = RunningMoments()
+    scaler: Scaler = AllBut(moments, words) if words else moments
+    return AllBut(scaler, flags, moments.clip) if flags else scaler
