@@ -131,7 +131,9 @@ def run_stream(job: Job, learner: jaxmkl.Learner, stream: Stream) -> Measured:
         scores(f, stream.y[o], task[o]) for f, o in zip(runs.prediction, runs.order, strict=True)
     ]
     metrics = {name: np.array([one[name] for one in each]) for name in each[0]}
-    metrics |= {"label_rate": runs.labels[:, -1], "support": np.asarray(runs.support)}
+    metrics["label_rate"] = runs.labels[:, -1]
+    if runs.support is not None:
+        metrics["support"] = runs.support
     return Measured(metrics, runs.seconds_per_run)
 
 

@@ -78,6 +78,13 @@ def test_components_stand_beside_each_other(play, folder, monkeypatch, capsys):
     assert shown.count("landmine, mixed (h = 0.2) less ") == 4
 
 
+def test_a_learner_without_support_vectors_has_no_number_of_them(folder):
+    learner = jaxmkl.raker(jaxmkl.Gaussian(1.0), num_features=4, loss="logistic")
+    job = job_of(folder)
+    found = multitask.run_stream(job, learner, multitask.stream_of(job, "landmine"))
+    assert {*found.metrics} == {*multitask.METRICS, "label_rate"}
+
+
 @pytest.mark.endless
 def test_who_gets_a_label_at_the_same_rates(play, folder, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(multitask, "SHARES", (0.0001, 0.5))
