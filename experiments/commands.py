@@ -7,7 +7,7 @@ tables are its own, those as published, as "raker (as published)", and all of ja
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from jaxmkl.command_line import Named, Parser, count, is_standard, names, refuse_clashes, setting
@@ -16,6 +16,7 @@ from jaxmkl.evaluate import UsageError
 from . import bench, page, results, tour
 from .bench.features import LONG
 from .bench.peers import PARTS
+from .evaluate import FAMILY
 from .options import Options
 from .papers.paper import run_paper
 from .report import Report
@@ -27,7 +28,7 @@ def parser() -> argparse.ArgumentParser:
     common = Parser(add_help=False)
     add = common.add_argument
     add("--seeds", type=count, metavar="N", help="runs of each learner")
-    add("--json", type=Path, metavar="FILE", help="write the figures to it")
+    add("--json", type=Path, metavar="FILE", help="write the figures to it; - is standard output")
     add("--plots", type=Path, metavar="DIR", help="write plots into this folder")
     add("--set", dest="settings", type=setting, action="append", default=[], metavar="NAME=VALUE",
         help="a learner's parameter; may be given several times")  # fmt: skip
@@ -40,14 +41,19 @@ def parser() -> argparse.ArgumentParser:
     result = Parser(prog="python -m experiments", description=__doc__, formatter_class=as_written)
     commands = result.add_subparsers(dest="command", required=True, metavar="COMMAND")
     about = "the main job, also without any command"
-    commands.add_parser("tour", parents=[common], help=about)
+    choices = _choices(tour.STREAMS, FAMILY, f"{tour.SEEDS}")
+    commands.add_parser("tour", parents=[common], help=about, epilog=choices, allow_abbrev=False)
     for paper in IN_PARTS.values():
-        of_paper = commands.add_parser(paper.name, parents=[common, data], help=paper.title)
+        seeds = f"{paper.seeds}, but where a part has its own number"
+        choices = _choices(paper.datasets, paper.algorithms, seeds)
+        of_paper = commands.add_parser(
+            paper.name, parents=[common, data], help=paper.title, epilog=choices
+        )
         parts = f"{', '.join(paper.by_name)} or all; default: {','.join(paper.default_parts)}"
         of_paper.add_argument("--parts", type=names, metavar="P,Q", help=parts)
     of_bench = commands.add_parser("bench", parents=[data], help="speed")
     add = of_bench.add_argument
-    add("--json", type=Path, metavar="FILE", help="write the figures to it")
+    add("--json", type=Path, metavar="FILE", help="write the figures to it; - is standard output")
     add("--plots", type=Path, metavar="DIR", help="of --peers: pictures")
     add("--datasets", type=names, metavar="A,B", help="--peers: some of its data")
     add("--algorithms", type=names, metavar="X,Y", help="--endless, --compile, --peers: models")
@@ -88,6 +94,11 @@ def parser() -> argparse.ArgumentParser:
     return result
 
 
+def _choices(datasets: Iterable[str], algorithms: Iterable[str], seeds: str) -> str:
+    own = f"Data sets: {', '.join(datasets)}. Its own algorithms: {', '.join(algorithms)}."
+    return f"{own} Seeds by default: {seeds}."
+
+
 def options_of(arguments: Sequence[str]) -> Options:
     """Parse a command line; the default command is the tour."""
     if not arguments or (arguments[0].startswith("-") and arguments[0] not in ("-h", "--help")):
@@ -116,13 +127,22 @@ def check_files(options: Options) -> None:
     for name, path in ((file.name, Path(file.path)) for file in files if file.is_written):
         if path.is_dir():
             raise UsageError(f"{name}: {path} is not a file")
+        if not is_standard(path):
+            _refuse_unwritable(name, path)
     folder = options.data or os.environ.get("JAXMKL_DATA")
     files += [Named("--data", path) for path in Path(folder).glob("*.npz")] if folder else []
     if options.plots is not None:
         if options.plots.exists() and not options.plots.is_dir():
             raise UsageError(f"--plots: {options.plots} is not a folder")
+        _refuse_unwritable("--plots", options.plots)
         files += [Named("--plots", path, True) for path in options.plots.glob("*.png")]
     refuse_clashes(files)
+
+
+def _refuse_unwritable(name: str, path: Path) -> None:
+    there = next(one for one in (path, *path.parents) if os.path.exists(one))
+    if not os.access(there, os.W_OK) or (there != path and not there.is_dir()):
+        raise UsageError(f"{name}: {path}: {there} cannot be written to")
 
 
 def _page(path: Path) -> Path:
@@ -130,7 +150,7 @@ def _page(path: Path) -> Path:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit status: 0, or 2 if the request cannot be met."""
+    """Run one command and return its exit status: 0; 2 if it cannot be met, 130 if interrupted."""
     try:
         if arguments[:1] == ["run"]:
             raise UsageError(f"one's own data: {' '.join(['jaxmkl', *arguments])}")
@@ -148,4 +168,7 @@ def run(arguments: Sequence[str]) -> int:
     except UsageError as error:
         print(f"python -m experiments: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("python -m experiments: interrupted", file=sys.stderr)
+        return 130
     return 0

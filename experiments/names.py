@@ -144,7 +144,7 @@ def refusal(arguments: Sequence[str]) -> str | None:
         ("--parts", "part", names.parts),
     ):
         given = _given(arguments, option)
-        if option == "--parts" and given == ["all"]:
+        if not known or (option == "--parts" and given == ["all"]):
             continue
         for name in given:
             if name not in known:

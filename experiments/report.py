@@ -16,6 +16,8 @@ from jaxmkl.command_line import is_standard
 from jaxmkl.evaluate import Row, decimals, figure, lines, plain
 from jaxmkl.evaluate.drawings import Panel, drawing
 
+from .options import refused
+
 NARROWEST = 160  # columns of a table if there is no terminal
 Item = TypeVar("Item", bound=str | tuple[str, ...])
 
@@ -136,17 +138,19 @@ class Report:
         if is_standard(path):
             print(text, end="")
             return
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        with refused():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
         self.say(f"{len(self.rows)} rows written to {path}")
 
     def plot(self, name: str, panels: Sequence[Panel]) -> None:
         """Write panels to a PNG file in the folder for plots, if there is one."""
         if self.plots is None:
             return
-        self.plots.mkdir(parents=True, exist_ok=True)
         path = self.plots / f"{name}.png"
-        drawing(panels).savefig(path, dpi=110)
+        with refused():
+            self.plots.mkdir(parents=True, exist_ok=True)
+            drawing(panels).savefig(path, dpi=110)
         self.say(f"plot: {path}")
 
 

@@ -28,6 +28,7 @@ import jaxmkl
 from jaxmkl.evaluate import state_bytes
 
 from ..evaluate import Stream, candidate, program, timed
+from ..options import refused
 from ..papers.amkl_river import single
 from ..report import Report
 from .timing import one_run
@@ -296,7 +297,7 @@ def legend(figure: Figure, looks: Looks, seen: Collection[str], columns: int) ->
 
 def saved(figure: Figure, path: Path, report: Report) -> None:
     """Write a picture as SVG: text stays text, and the same figures give the same file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": path.stem}):
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": path.stem}), refused():
+        path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, transparent=True, metadata={"Date": None})
     report.say(f"picture: {path}")

@@ -219,7 +219,11 @@ def data_folder(options: Options) -> Path:
 
 
 def run_paper(paper: Paper, options: Options, report: Report) -> None:
-    """Run the chosen parts of a paper's experiments."""
+    """Run the chosen parts of a paper's experiments.
+
+    Raises:
+        UsageError: if a request is of unknown or missing things, or no part has what it asks for.
+    """
     usual = [name for name in paper.datasets if name not in paper.bundled]
     if options.datasets is None and not (options.data or os.environ.get("JAXMKL_DATA")):
         text = "no folder of the papers' data sets was named (--data DIR or JAXMKL_DATA)"
@@ -251,7 +255,10 @@ def run_paper(paper: Paper, options: Options, report: Report) -> None:
             report.say(f"not in {folder}, left out: {', '.join(missing)}")
             datasets = tuple(name for name in datasets if name not in missing)
     seeds = paper.seeds if options.seeds is None else options.seeds
-    job = Job(paper, options, report, datasets, algorithms, seeds)
+    job, ran = Job(paper, options, report, datasets, algorithms, seeds), False
     for part in parts:
         with suppress(NoneRequestedError):
             by_name[part](job)
+            ran = True
+    if not ran:
+        raise UsageError(f"nothing was run; {paper.name} has the parts {', '.join(by_name)}")

@@ -23,6 +23,7 @@ from experiments.papers.paper import as_published
 from experiments.papers.printed import printed
 from experiments.report import Report
 from experiments.results.plan import IN_PARTS
+from jaxmkl.evaluate import UsageError
 from jaxmkl.recipes import published
 from jaxmkl.recipes.settings import SETTINGS
 
@@ -170,6 +171,10 @@ def test_the_main_job_compiles_on_the_cores_that_it_may_use(monkeypatch):
         (["bench", "--endless", "--algorithms", "nobody"], "unknown learner 'nobody'"),
         (["bench", "--datasets", "tom"], "--datasets is of --peers"),
         (["bench", "--peers", "--datasets", "moon"], "unknown data set 'moon'"),
+        (["--data", "digits"], "unrecognized arguments: --data digits"),
+        (["tour", "--parts", "tables"], "unrecognized arguments: --parts tables"),
+        (["--json", f"{__file__}/no.json"], "test_experiments.py cannot be written to"),
+        (["--plots", f"{__file__}/no"], "test_experiments.py cannot be written to"),
         (["run", "no.csv", "--seeds", "2"], "one's own data: jaxmkl run no.csv --seeds 2"),
     ],
 )
@@ -295,12 +300,36 @@ def test_a_row_as_published_stands_beside_ours_and_the_printed_one(data_folder, 
     assert "50" in published["num_features"]
 
 
-def test_help_names_every_command(capsys):
+def help_of(capsys, *arguments):
     with pytest.raises(SystemExit) as left:
-        main(["--help"])
+        main([*arguments, "--help"])
     assert left.value.code == 0
-    shown = capsys.readouterr().out
+    return " ".join(capsys.readouterr().out.split())
+
+
+def test_help_names_every_command_and_its_choices(capsys):
+    shown = help_of(capsys)
     assert all(name in shown for name in ("tour", "bench", *PAPERS))
+    assert f"Data sets: {', '.join(multitask.PAPER.datasets)}." in help_of(capsys, "multitask")
+    assert "Seeds by default: 3." in help_of(capsys, "tour")
+
+
+def test_an_interrupt_is_one_line_and_status_130(tmp_path, monkeypatch, capsys):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tour, "run", interrupted)
+    assert main(["--plots", str(tmp_path)]) == 130
+    assert capsys.readouterr().err == "python -m experiments: interrupted\n"
+
+
+def test_what_becomes_unwritable_meanwhile_is_named(tmp_path):
+    shown = Report("tour", plots=tmp_path / "file" / "plots")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match=r"/file/plots: Not a directory"):
+        shown.plot("empty", [])
+    with pytest.raises(UsageError, match=r"/file: "):
+        shown.write_json(tmp_path / "file" / "rows.json")
 
 
 def test_generated_examples_depend_on_key_and_index_alone():

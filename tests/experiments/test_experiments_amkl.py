@@ -291,6 +291,13 @@ def test_parts_without_their_data_say_so(data_folder, capsys):
         assert f"{part}: none of its data sets and algorithms was requested" in shown
 
 
+def test_a_request_that_no_part_meets_is_refused(data_folder, tmp_path, capsys):
+    wanted = ["amkl", "--datasets", "german", "--parts", "tables", "--json", f"{tmp_path}/no.json"]
+    assert main(wanted) == 2
+    assert "nothing was run; amkl has the parts tables, support, " in capsys.readouterr().err
+    assert not (tmp_path / "no.json").exists()
+
+
 def test_a_missing_file_of_the_paper_is_named(data_folder, capsys):
     assert main(["amkl", "--data", str(data_folder), "--datasets", "air,energy"]) == 2
     assert f"{data_folder} has no energy.npz" in capsys.readouterr().err
