@@ -26,7 +26,7 @@ def command(given: Namespace) -> int:
         task = f"{columns.task}{classes if columns.classes else ''}"
         line(f"target: {columns.target.name!r}, {task}")
     line(f"rows learned from: {pipeline.rows:,}, of {pipeline.source}")
-    line(f"learner: {pipeline.learner!r}")
+    line(f"learner: {' '.join(repr(pipeline.learner).split())}")
     line(f"{len(columns.features)} inputs, of the columns")
     for kind in columns.kinds:
         inputs = f" ({len(kind.features)} inputs)" if len(kind.features) > 1 else ""

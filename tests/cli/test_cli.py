@@ -125,6 +125,7 @@ def test_from_a_file_to_a_table_a_model_and_predictions(plants, tmp_path, monkey
     assert "target: 'kind', classification of 2 classes: 'big tree', 'small bush'" in shown
     assert "'colour': categories (3 inputs)" in shown
     assert "Gaussian(bandwidth=0.01)" in shown
+    assert "\\n" not in shown  # as it would be for the line ends in the repr of a long array
 
     # other columns, and what Python says of them
     frame = pl.read_csv(plants).select(pl.lit(1).alias("new"), "colour", "kind")
