@@ -56,11 +56,13 @@ def parser() -> argparse.ArgumentParser:
     add("--json", type=Path, metavar="FILE", help="write the figures to it; - is standard output")
     add("--plots", type=Path, metavar="DIR", help="of --peers: pictures")
     add("--datasets", type=names, metavar="A,B", help="--peers: some of its data")
-    add("--algorithms", type=names, metavar="X,Y", help="--endless, --compile, --peers: models")
-    add("--seeds", type=count, metavar="N", help="--peers, its standings: runs of each model")
+    several = "--endless, --compile, --peers (standings): models"
+    add("--algorithms", type=names, metavar="X,Y", help=several)
+    add("--seeds", type=count, metavar="N", help="--peers (standings): runs of each model")
     add("--set", dest="settings", type=setting, action="append", default=[], metavar="NAME=VALUE",
-        help="--peers, its standings: a parameter of ours")  # fmt: skip
-    add("--rounds", type=count, metavar="N", help="--endless, --peers, --serve: examples")
+        help="--peers (standings): a parameter of ours")  # fmt: skip
+    several = "--endless, --peers (standings), --serve: examples"
+    add("--rounds", type=count, metavar="N", help=several)
     add("--beside", type=Path, metavar="DIR", help="--tables: a checkout of another version")
     add("--parts", type=names, metavar="P,Q", help=f"--peers: some of {', '.join(PARTS)}")
     instead = of_bench.add_mutually_exclusive_group()

@@ -18,7 +18,7 @@ from jaxmkl.evaluate.drawings import Panel, drawing
 
 from .options import refused
 
-NARROWEST = 160  # columns of a table if there is no terminal
+NARROWEST = 240  # columns of a table if there is no terminal
 Item = TypeVar("Item", bound=str | tuple[str, ...])
 
 
