@@ -18,7 +18,7 @@
 **A program is compiled for** the classes of a learner and its parts, their static fields (what
 changes shapes or code, as numbers of features, budgets, losses), the dtype, the number of inputs,
 and lengths. :func:`jaxmkl.run` and :func:`jaxmkl.stream` run in segments of 4,096 rows, or of 512
-or 64 where there are no more (or where rows are wide), and another length compiles nothing:
+or 64 where there are no more (or where rows are wide), so three programs serve all lengths:
 
 >>> lengths = lambda *rows: [jaxmkl.run(learner, state, X[:n], y[:n]) for n in rows]
 >>> compilations(lambda: lengths(97)) > 0, compilations(lambda: lengths(112, 130))
@@ -37,9 +37,9 @@ Large programs are compiled by XLA's older backend where JAX has it (below 0.12)
 
 **What compiles again**: another static field, another function object as ``record``, another
 ``block_size`` or ``delay``; another power of two of runs side by side, unless they fill groups;
-the first chunk of a stream of more than 64 rows, and of more than 512; more support vectors than a
-state has room for. On a mesh all runs of ``run_many`` are one program, for each length and number
-of them, and so are the runs of a fleet on an accelerator.
+the first run, or chunk of a stream, of more than 64 rows, and of more than 512; more support
+vectors than a state has room for. On a mesh all runs of ``run_many`` are one program, for each
+length and number of them, and so are the runs of a fleet on an accelerator.
 
 **One call at a time.** ``predict``, ``ask``, ``update``, ``skip`` and ``step`` are compiled at
 their first call, ``predict_many`` for the next power of two of the rows (16 at least). **Inside a

@@ -11,8 +11,8 @@ A recipe has settings that give small errors. The learner exactly as a paper run
 ``jaxmkl.recipes.settings.SETTINGS[name].constants`` has each constant with its place in the
 paper, or says that the paper does not state it. In the papers' tables it is a row of its own, as
 with ``--algorithms "raker (as published)"``. A learner of your own that is in
-`jaxmkl.LEARNERS` (:mod:`jaxmkl.guide.extend`) is run in the parts tables, table1, table2,
-scaled and components if ``--algorithms`` names it.
+`jaxmkl.LEARNERS` (:mod:`jaxmkl.guide.extend`) is run in the parts tables, curves, table1,
+table2, scaled and components if ``--algorithms`` names it.
 
 >>> from jaxmkl.recipes import published
 >>> published("raker", num_examples=10_000, num_inputs=5).models[0].rules[0].step_sizes

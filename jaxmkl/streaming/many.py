@@ -86,9 +86,9 @@ def run_many(
     more runs, each core of a CPU advances some.
 
     Each run has its own initialisation, ``learner.init(jax.random.fold_in(key, 0), D)``. Runs
-    advance in groups of a power of two and in segments, as in :func:`jaxmkl.run`, so another
-    length, or another number of keys up to that power of two, compiles nothing. On several devices
-    and inside a trace, all runs are one program, which gathers rows by blocks.
+    advance in groups of a power of two and in segments, as in :func:`jaxmkl.run`, so lengths of
+    the same segments, and numbers of keys up to that power of two, share a program. On several
+    devices and inside a trace, all runs are one program, which gathers rows by blocks.
 
     Args:
       learner: any learner.
@@ -254,8 +254,8 @@ def run_fleet(
     again with the states it returned; :func:`jaxmkl.save` and :func:`jaxmkl.load` take them all.
 
     On a CPU they advance in groups and segments, as in :func:`jaxmkl.run_many`: another length
-    compiles nothing if it is above 64 rows, or has the same next power of two; nor does another
-    number of streams, if it has the same next power of two or fills groups.
+    compiles nothing if it has the same segments, or up to 64 rows the same next power of two; nor
+    does another number of streams, if it has the same next power of two or fills groups.
 
     States begin as ``jax.vmap(lambda key: learner.init(key, D))(keys)``, with keys (M,). If all
     keys are equal, all have the same random features, else each has its own. A single state is

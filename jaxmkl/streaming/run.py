@@ -48,8 +48,8 @@ def run(
 
     These are the rounds of ``jax.lax.scan(learner.step, state, (X, y))``, with the same random
     numbers, but blocks of examples are encoded by large matrix products. Streams are run in
-    segments of 4,096 rows, or of 512 or 64 if they are shorter, so that another length compiles
-    nothing. Inside ``jit``, ``vmap`` and ``grad`` values are not checked, and a state with support
+    segments of 4,096 rows, or of 512 or 64 if they have no more, so that three programs serve all
+    lengths. Inside ``jit``, ``vmap`` and ``grad`` values are not checked, and a state with support
     vectors keeps its capacity.
 
     Large products add numbers in another order, so results differ from those of the scan, and
