@@ -1,4 +1,4 @@
-"""What the command needs before all imports: standard files, and an end at an interrupt.
+"""Needs of the command before all imports: standard files, and an end at an interrupt.
 
 An interrupt ends the command at once, without a traceback, wherever nothing else handles it.
 

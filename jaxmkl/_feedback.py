@@ -28,18 +28,18 @@ class Feedback(NamedTuple):
     """The squared norms |z|² of the example's features (1, P), for rules on features."""
 
     def taken(self, probability: jax.Array | None = None) -> jax.Array:
-        """Which models (E,) take their step, whose own probability is that of the argument."""
+        """The mask (E,) of the models that take their step, with this probability of their own."""
         if self.probability is not None:
             own = self.probability
             probability = own if probability is None else own * probability
         return self.updates if probability is None else self.updates & (self.chance < probability)
 
     def cut(self, start: int, end: int, shape: tuple[int, ...] = (-1,)) -> "Feedback":
-        """The feedback of the models from ``start`` to ``end``, in a shape of their own."""
+        """The feedback of the models from ``start`` to ``end``, reshaped."""
         return self.of_models(lambda a: a[start:end].reshape(shape))
 
     def of_models(self, function: Callable[[jax.Array], jax.Array]) -> "Feedback":
-        """The feedback of some models, that a function takes from an array for all of them."""
+        """The feedback of some models, which ``function`` selects from an array of all."""
         names = "updates", "probability", "chance"
         parts = {name: getattr(self, name) for name in names}
         return self._replace(**jax.tree.map(function, parts))

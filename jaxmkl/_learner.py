@@ -87,7 +87,7 @@ class Output(NamedTuple):
 class Learner(abilities.NoMethods, abc.ABC, Generic[State, Code, Aux]):
     """Base of all learners: the public methods, written once on the four inner ones.
 
-    Base of algorithms is :class:`Algorithm`, of learners around another one
+    Algorithms derive from :class:`Algorithm`, and learners around another learner from
     :class:`jaxmkl.wrappers.Wrapper`.
 
     Outside of any trace ``predict``, ``predict_many``, ``ask``, ``update``, ``skip`` and ``step``
@@ -109,8 +109,8 @@ class Learner(abilities.NoMethods, abc.ABC, Generic[State, Code, Aux]):
     def init(self, key: Array, num_inputs: int, dtype: DTypeLike | None = None) -> State:
         """The state before the first round.
 
-        Outside of a trace it is worked out with NumPy, where little needs a compilation. Inside,
-        numbers are the same to rounding.
+        Outside of a trace NumPy computes it, so that little is compiled. Inside, numbers are the
+        same to rounding.
 
         Args:
           key: typed PRNG key (``jax.random.key``).
@@ -118,8 +118,9 @@ class Learner(abilities.NoMethods, abc.ABC, Generic[State, Code, Aux]):
           dtype: floating dtype of the state; the default float of JAX.
 
         Raises:
-          ValueError: for a key that is none, a number of inputs below 1, or other than its
-            kernels' parameters are for, float64 where JAX has it switched off, or float16.
+          ValueError: if the key is not a typed key, the number of inputs is below 1 or does not
+            fit the parameters of the kernels, or the dtype is float16, or is float64 although JAX
+            has not enabled it.
         """
 
     def num_inputs(self, state: PyTree) -> int:
@@ -136,7 +137,7 @@ class Learner(abilities.NoMethods, abc.ABC, Generic[State, Code, Aux]):
         return self.period or 256
 
     def fit_block_size(self, block_size: int) -> int:
-        """The largest of at most ``block_size`` that the learner can do: it divides the period."""
+        """The largest size of at most ``block_size`` that divides the learner's period."""
         if self.period is None:
             return block_size
         return max(n for n in range(1, min(block_size, self.period) + 1) if self.period % n == 0)

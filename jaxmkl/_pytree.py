@@ -86,7 +86,7 @@ def number(
     """Declare a numeric hyperparameter, checked and converted by :func:`as_leaf`.
 
     Args:
-      default: what it is where nothing is passed.
+      default: the value if nothing is passed.
       minimum, maximum, exclusive: the limits, and whether the smallest value itself is refused.
       ndim: 1 where a one-dimensional array may stand for several values, 2 for a matrix.
       finite: whether infinity is refused. NaN always is.
@@ -224,10 +224,10 @@ def part(
     Args:
       base: the class.
       wanted: what a message asks for: which value, and how it is made.
-      default: what it is where nothing is passed.
+      default: the value if nothing is passed.
       optional: whether None is taken.
-      read: makes such a value of something else that is taken too, as its name; and returns what
-        it does not know as it is.
+      read: a function that makes such a value from something else that is accepted, such as its
+        name, and returns anything else unchanged.
       derived: what None stands for, computed from the instance, whose earlier fields are set.
     """
     convert = partial(as_part, base=base, wanted=wanted, read=read)

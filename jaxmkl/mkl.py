@@ -152,7 +152,7 @@ class MKL(Algorithm[MKLState, MKLCode, MKLAux]):
         as the bank that looks at the most, and there is none (None) where no bank learns any.
 
     Raises:
-      ValueError: for a part that is none, or parts that make no sense together: a vote, or
+      ValueError: for a part of another kind, or parts that make no sense together: a vote, or
         mistakes, or a rule for classes, in regression; several outputs of models with supports
         (:func:`jaxmkl.wrappers.one_vs_rest`); a penalty on norms that models do not know; a
         memory for banks that learn no kernels.

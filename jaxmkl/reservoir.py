@@ -60,7 +60,7 @@ class Renewal(NamedTuple):
 
     @property
     def seed(self) -> jax.Array:
-        """The like of it for hashes of counters, uint32."""
+        """A seed for hashes of counters, uint32, another one for each round and bank."""
         return hashed(seed_of(self.source), self.round, self.place)
 
     def sample(self, size: int) -> "Renewal":
@@ -187,7 +187,7 @@ class Reservoir:
     def merged(self, states: ReservoirState, start: ReservoirState | None) -> ReservoirState:
         """A uniform sample of the examples of all shards, from theirs (:func:`jaxmkl.merge`).
 
-        As many are taken from each as a sample of all, without replacement, has of it.
+        Each shard gives as many as a sample of all, without replacement, would have of it.
         """
         wanted = "0: shards have no order in which some examples would be the latest"
         pytree.require(self.latest == 0, "merge", "latest of a reservoir", self.latest, wanted)

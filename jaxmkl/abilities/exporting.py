@@ -20,7 +20,7 @@ class Operation(NamedTuple):
     """The operations that it calls."""
 
     def after(self, other: "Operation") -> "Operation":
-        """This operation on what another one makes of the inputs."""
+        """This operation, applied to the result of another one."""
         return Operation("chain", {}, (other, self))
 
 

@@ -27,7 +27,7 @@ def capacity(part: Any, state: PyTree) -> int | None:
 
 @functools.singledispatch
 def num_supports(part: Any, state: PyTree) -> jax.Array:
-    """Support vectors that fill that room, a number; by default the most of a part inside."""
+    """The number of support vectors in a state; by default the largest of the parts inside."""
     numbers = [jnp.max(one) for one in found(num_supports, part, state)]
     return functools.reduce(jnp.maximum, numbers, jnp.zeros((), jnp.int32))
 

@@ -15,11 +15,11 @@ from jaxmkl._types import PyTree, State
 def advance_unjudged(
     learner: Any, state: State, code: PyTree, y: jax.Array, present: Any = True
 ) -> tuple[State, PyTree]:
-    """``learner.advance`` without what nothing in a block depends on; what :func:`judge` needs."""
+    """Do ``learner.advance`` but for the losses; return the state and what :func:`judge` needs."""
     raise NotImplementedError(f"{type(learner).__name__} must be a jaxmkl.Learner")
 
 
 @functools.singledispatch
 def judge(learner: Any, state: State, left: PyTree, y: jax.Array) -> tuple[State, PyTree]:
-    """The state and the outputs after rounds with labels ``y`` (B, ...) that left this."""
+    """The state and the outputs of rounds with labels ``y`` (B, ...), which left ``left``."""
     raise NotImplementedError(f"{type(learner).__name__} must be a jaxmkl.Learner")

@@ -19,5 +19,5 @@ class Shares(NamedTuple):
 
 @functools.singledispatch
 def shares(aggregate: Any, state: PyTree) -> Shares | None:
-    """The weights above the models; None of an aggregate that mixes nothing but models."""
+    """The weights of memories and stacks; None if an aggregate mixes nothing but models."""
     return None

@@ -25,7 +25,7 @@ Predict = Callable[[np.ndarray], np.ndarray]
 def told(
     runner: Runner, evaluation: Evaluation, shares: Mapping[str, float]
 ) -> tuple[dict[str, Any], advice.Permuted]:
-    """What predictions of rows that were kept tell of a learner, and the losses that told it.
+    """Findings on a learner from its predictions of the rows kept, and their losses.
 
     These are fields of :class:`jaxmkl.cli.results.Learned`. ``shares`` are those of the columns in
     a learned metric, the largest first, if it has learned one.

@@ -289,7 +289,7 @@ def _residuals(place: int, score: Score, evaluation: Evaluation) -> dict[str, An
 def _advice(
     learned: Mapping[str, Learned], evaluation: Evaluation, moved: Mapping[str, advice.Permuted]
 ) -> tuple[Advice, ...]:
-    """What to do next, by the learner that errs least."""
+    """Advice on the next step, by the learner that errs least."""
     now, K, runners = evaluation.now, len(evaluation.columns.classes), evaluation.runners
     metric = "share of mistakes" if K else "mean squared error"
     best = next(iter(mean_errors(evaluation)))

@@ -1,4 +1,4 @@
-"""What to do next: sentences on a run, each of which a test on its figures bears out.
+"""Advice on the next step: sentences on a run, each borne out by a test on its figures.
 
 Noise is told from the spread of means over windows, which need not be independent of row to row,
 or over rows where single ones are known. A sentence is said only if the limit of an interval of

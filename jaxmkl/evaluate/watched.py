@@ -1,4 +1,4 @@
-"""What a run keeps of its rows beside the scores, for drawings and advice."""
+"""Parts of the rows that a run keeps beside the scores, for drawings and advice."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Self

@@ -93,13 +93,14 @@ class Offer(NamedTuple):
 class SampledDictionary(FeatureMap[DictionaryState, DictionaryCode, Offer]):
     """At most ``size`` points of a stream, drawn by their leverage.
 
-    An example may come in once, in its turn, labelled or not.
+    Each example may come in once, in its own round, labelled or not.
 
     Args:
-      size: D, the most points (static).
-      ridge: α: directions in which the points have less than this are not worth a point.
-      density: β: how many points are taken. The theory wants 3 ln(T/δ)/ε², which is many.
-      accuracy: ε, what a leverage is enlarged by.
+      size: D, the largest number of points (static).
+      ridge: α; the larger it is, the fewer points come in.
+      density: β; the larger it is, the more points come in. The theory needs 3 ln(T/δ)/ε², with
+        which many do.
+      accuracy: ε; estimated leverages are enlarged by the factor 1 + ε.
       tolerance: the share of k(x, x) that must be new for x to come in; by default 1e-4 in single
         precision and 1e-8 in double.
 

@@ -30,8 +30,8 @@ class FeatureMap(abc.ABC, Generic[State, Code, Aux]):
         state = map.close(state, codes, round)                   once a block
 
     There are three kinds. A map that is drawn once has a state that nothing changes. A map that
-    learns now and then keeps what it needs in :meth:`update`, and changes in :meth:`close` alone,
-    in rounds that its ``period`` divides, what :meth:`encode` and :meth:`predict` read. A map that
+    learns now and then collects what it needs in :meth:`update`; only :meth:`close`, in rounds
+    that its ``period`` divides, changes what :meth:`encode` and :meth:`predict` read. A map that
     is ``sequential`` may change in every round: features then are made one example at a time.
     """
 

@@ -23,19 +23,19 @@ class LikelihoodModels(MetricBank):
 
     As in :class:`MetricModels` a metric changes in rounds ``first``, twice as many, four times
     as many and so on, and then all models begin anew and learn from the memory under it. But L is
-    not made of gradients of the models: some steps of Adam, the first of length ``rate`` and the
-    later ones shorter, by a cosine, climb the evidence of Bayesian linear regression on the
-    features Z (n, M) of the n examples at hand,
+    not computed from gradients of the models: some steps of Adam, the first of length ``rate`` and
+    the later ones shorter, by a cosine, increase the evidence of Bayesian linear regression on the
+    features Z (n, M) of n examples,
 
         y ~ N(0, σ² C),   C = I + Z Z' / λ,
         log p(y) = -1/2 (log det C + n log y'C⁻¹y) + constant,
 
-    at the σ² that suits y best. Of several kernels it is that of their mixture,
-    log Σ_p p_p(y) / P, and of several outputs the sum over them. Adam moves the logarithms of the
-    weights of a diagonal metric, or all entries of a full one, in units of their first value
-    1/sqrt(D), and the logarithm of λ. It begins at the metric that there is, the first at
-    I/sqrt(D), and its size is learned, too: one kernel of width 1 suffices. A step whose gradient
-    is not finite is left out.
+    at the σ² that fits y best. With several kernels it is the evidence of their mixture,
+    log Σ_p p_p(y) / P, and with several outputs the sum over them. Adam changes the logarithms of
+    the weights of a diagonal metric, or all entries of a full one, in units of their first value
+    1/sqrt(D), and the logarithm of λ. It begins at the present metric, the first time at
+    I/sqrt(D). The size of the metric is learned, too, so one kernel of width 1 suffices. A step
+    whose gradient is not finite is left out.
 
     A renewal takes ``steps`` times about 8 n M² operations for each kernel, and more memory than
     one of :class:`MetricModels`: n M numbers for each kernel, several times.

@@ -28,10 +28,10 @@ _STEEP = 4  # power of the inverse losses that weighs their gradients
 class MetricBank(UnderMetrics):
     """The base of banks on features of L'x, whose metrics L are learned from the memory.
 
-    One that is new defines :meth:`learned`. In rounds ``first``, twice as many, four times as many
-    and so on all metrics are learned, and then all models begin anew and learn the ``sample`` of
-    the memory: least squares in closed form, each example counting as often as it stands for, and
-    rules of first order by one pass.
+    A subclass defines :meth:`learned`. In rounds ``first``, twice as many, four times as many and
+    so on all metrics are learned, and then all models begin anew and learn the ``sample`` of the
+    memory: least squares in closed form, with each example weighted by the number of those that it
+    stands for, and rules of first order in one pass.
 
     >>> import jaxmkl, numpy as np
     >>> from jaxmkl.updates import OGD
@@ -84,22 +84,22 @@ class MetricModels(MetricBank):
         M = Σ_e p_e Σ_i ∇f_e(x_i) ∇f_e(x_i)',     L L' ∝ M^power,  Σ_d v_d (L L')_dd = 1
 
     with p_e ∝ 1 / l_e⁴ for the recent squared errors l_e of the models, the variances v_d of the
-    inputs in that sample, and of several outputs the sum over them. A full L is the symmetric
-    one but for random signs of its columns, drawn anew each time: without them the noise of a
-    gradient, which lies along the features' frequencies, would stretch the same ones again, which
-    doubles the error where two directions of 32 matter. Then all models begin anew
-    and learn these examples under the new metric: least squares in closed form, each example
-    counting as often as it stands for, and rules of first order by one pass. All this is repeated
-    ``repetitions`` times. Between such rounds the bank is the one inside, on the inputs L'x. Where
-    M is 0 or not finite the metric stays. At first it is I/sqrt(D): of inputs of variance 1 the
-    variances of L'x add up to 1, however many there are, and from the first renewal on they do
-    whatever the inputs' scale. So widths around 1 suit.
+    inputs in that sample; with several outputs M is the sum over them. A full L is the symmetric
+    root, with random signs of its columns, drawn anew each time. Without them the noise of the
+    gradients, which lies along the frequencies of the features, would stretch the same directions
+    each time, which doubles the error where two directions of 32 matter. Then all models begin
+    anew and learn these examples under the new metric: least squares in closed form, with each
+    example weighted by the number of those that it stands for, and rules of first order in one
+    pass. All this is repeated ``repetitions`` times. Between such rounds the bank is the one
+    inside, on the inputs L'x. If M is 0 or not finite, the metric stays. At first it is I/sqrt(D):
+    for any number of inputs of variance 1, the variances of L'x add up to 1. From the first
+    renewal on they do so whatever the scale of the inputs, so use widths around 1.
 
-    Several metrics stand side by side: each has models of its own, from whose gradients it is
-    learned. They come metric by metric: with S of them the bank has S times as
-    many models.
+    With several metrics, each has models of its own, from whose gradients it is learned. Models
+    are numbered metric by metric: with S metrics there are S times as many models.
 
-    No derivative goes through a renewal: those by widths and rates are those of the rounds since.
+    No derivative goes through a renewal: derivatives by widths and rates are those of the rounds
+    since the last one.
 
     Args:
       bank: the models, on any features that are not sequential.

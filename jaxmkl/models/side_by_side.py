@@ -11,15 +11,15 @@ from jaxmkl.models.under_metrics import UnderMetrics, on_features
 
 @pytree.dataclass
 class SideBySide(UnderMetrics):
-    """Banks on features whose least squares are one array, and which otherwise are as they are.
+    """Banks on features, side by side, whose least squares are updated as one array.
 
-    The models are those of the banks one after the other, but that all least squares stand where
-    the first of them does. A round and its compilation cost less: for three banks of the default
-    :func:`jaxmkl.expert_mkl` there is one update of 14 covariances in place of three.
+    Models are numbered bank by bank, except that all least squares stand together, in the place of
+    the first of them. A round and its compilation cost less: for three banks of the default
+    :func:`jaxmkl.expert_mkl` there is one update of 14 covariances instead of three updates.
 
     Args:
-      banks: on features or under metrics, all with as many features; those that learn metrics do
-        so from the same ``sample`` and begin in the same round.
+      banks: banks on features or under metrics, all with the same number of features; those that
+        learn metrics do so from the same ``sample`` and begin in the same round.
 
     Raises:
       ValueError: if a bank is of another kind, or the banks differ in what must be the same.

@@ -58,17 +58,17 @@ class TreeModels(Bank[TreeModelsState, TreeCode, tuple[jax.Array, jax.Array]]):
     ``first`` each tree is one leaf: the mean label so far.
 
     With ``stages`` M, there is one more model behind the groups, boosted: M stages of 4 trees,
-    grown in those of the rounds that are powers of two times ``first``, and each on what the
-    stages before it leave,
+    grown in those of the rounds that are powers of two times ``first``, and each on the residuals
+    of the stages before it,
 
         F_m(x) = F_{m-1}(x) + ν / 4 Σ_t u_t(l_t(x)),    u_l = S_l / (H_l + κ),    ν = .5,
 
     from the mean label F_0, with r = y - F_{m-1} and h = 1 for S = Σ r and H = Σ h over the
     examples in a leaf, and κ = .5. A tree grows on half of the examples, to a depth of 10 and two
-    examples in a leaf at least, by gains with half an example of 0 more in every node; its leaves
-    then have all examples. Of n examples, n / 64 stages grow. Every later example adds its r and h
-    in all stages at once: S_l <- φ S_l + r, H_l <- φ H_l + h. The value is F_M. If ``loss`` is
-    "logistic", F is the log odds of a class, with r = t - σ(F), h = σ(F) σ(-F), κ = 1, u in
+    examples in a leaf at least; gains count half an example of label 0 more in every node. Its
+    leaves then get all examples. On n examples, n / 64 stages grow. Every later example adds its r
+    and h in all stages at once: S_l <- φ S_l + r, H_l <- φ H_l + h. The value is F_M. If ``loss``
+    is "logistic", F is the log odds of a class, with r = t - σ(F), h = σ(F) σ(-F), κ = 1, u in
     [-4, 4], and t in {0, 1}; the value is 2 σ(F_M) - 1. Several outputs share the trees.
 
     Labels of classes count as -1 and +1. A prediction has no derivative by the inputs, and growing
@@ -138,7 +138,7 @@ class TreeModels(Bank[TreeModelsState, TreeCode, tuple[jax.Array, jax.Array]]):
 
     @property
     def all_rules(self) -> tuple[Rule, ...]:
-        """None: leaves keep means."""
+        """There are none, as leaves keep means."""
         return ()
 
     @property

@@ -1,4 +1,4 @@
-"""What a session does: rows are predicted one at a time, and labels are learned as they come."""
+"""The work of a session: rows are predicted one at a time, labels learned as they come."""
 
 import copy
 import dataclasses
@@ -286,7 +286,7 @@ class Learning:
     # files
 
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """What waits, as JSON and arrays, from which :meth:`restore` makes it again."""
+        """The rows that wait, as JSON and arrays, from which :meth:`restore` makes them again."""
         waits = [example is not None for example in self._unlabelled.values()]
         about: dict[str, Any] = {"ids": [*self._unlabelled], "wait": waits, "next": self._next}
         about |= {"most": self.most_waiting, "dropped": self.dropped}

@@ -64,7 +64,7 @@ def unstacked(X: np.ndarray, contexts: PyTree) -> list[Example]:
 
 
 def awaited(learner: Learner, state: PyTree, X: np.ndarray) -> tuple[list[Example], PyTree]:
-    """What waits of inputs (n, D), wanted or not, and the state when labels are asked for."""
+    """The inputs (n, D) as examples that wait, wanted or not, and the state that awaits them."""
     examples = list[Example]()
     for first in range(0, len(X), TOGETHER):
         some = X[first : first + TOGETHER]
@@ -153,7 +153,7 @@ def _awaiting(learner: Learner, state: PyTree, number: Any) -> tuple[PyTree, PyT
 
 
 def _turns(one: Callable[[PyTree, Any], Any], state: PyTree, number: Any) -> tuple[Any, PyTree]:
-    """What ``number`` turns of ``TOGETHER`` make, stacked, and the state after them."""
+    """The stacked results of ``number`` turns of ``TOGETHER``, and the state after them."""
     like = jax.eval_shape(one, state, 0)[1]
     none = jax.tree.map(lambda leaf: jnp.zeros((TOGETHER, *leaf.shape), leaf.dtype), like)
     after, found = scan_first(one, state, none, number)

@@ -1,4 +1,4 @@
-"""What a server did and how well it predicts, as numbers and in Prometheus' text form."""
+"""The work of a server and its errors, as numbers and in Prometheus' text form."""
 
 import collections
 import math
