@@ -253,13 +253,10 @@ def components(job: Job) -> None:
                     said, apart = against_the_better(dataset, label, found)
                     lines += said
                     job.report.add(apart)
-    notes = [
-        *NOTES,
-        "(paper): the hinge; others: the squared hinge, steps on every loss",
-        "mixed less the better of both and local; both less the better of local and global; ± the "
-        "standard error:",
-        *lines,
-    ]
+    notes = [*NOTES, "(paper): the hinge; others: the squared hinge, steps on every loss"]
+    if lines:
+        what = "mixed less the better of both and local; both less the better of local and global"
+        notes += [f"{what}; ± the standard error:", *lines]
     title = "A model of all tasks, one of each, their sum, or a mixture"
     job.report.table(title, rows, units=PERCENT, notes=notes)
 
