@@ -28,6 +28,8 @@ And then:
 - :mod:`jaxmkl.guide.papers`: the papers, equation by equation: the code, and its deviations.
 - :mod:`jaxmkl.guide.changelog`: what changed from version to version.
 
-Every example is run as a test. ``pip install pdoc && pdoc -d google jaxmkl`` shows the guides
-beside the reference in a browser, ``help("jaxmkl.guide.labels")`` one of them in a terminal.
+Every example is run as a test. ``help("jaxmkl.guide.labels")`` shows one of them in a terminal.
+In a browser all stand beside the reference, by ``pip install pdoc`` and then
+
+    pdoc -d google jaxmkl jaxmkl.checkpoint jaxmkl.cli jaxmkl.export jaxmkl.sklearn
 """
