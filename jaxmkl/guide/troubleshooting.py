@@ -110,7 +110,7 @@ rows, with the columns that have heavy tails; the errors of the first hundred do
 also warns of inputs and targets whose differences are below 1e-18, because their squares vanish in
 float32: multiply them first. And it warns of those whose differences are rounded away, as float32
 has seven digits: a time in seconds since 1970 is rounded to two minutes. Subtract the first value
-from all of them in double precision; the command does so by itself.
+from all of them in double precision, as the command and the estimators do by themselves.
 
 ## Heavy tails
 

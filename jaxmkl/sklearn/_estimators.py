@@ -3,7 +3,7 @@
 from typing import Any, Literal, Self, overload
 
 import numpy as np
-from scipy.special import expit, gammaln, logsumexp, softmax
+from scipy.special import gammaln, log_expit, log_softmax, logsumexp
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -13,7 +13,7 @@ from jaxmkl._pytree import require
 from jaxmkl._types import Inputs, Labels
 from jaxmkl.evaluate import arguments_for
 from jaxmkl.labels import unboxed
-from jaxmkl.sklearn._online import Online, unchanged_if_refused
+from jaxmkl.sklearn._online import Online, offset_of, unchanged_if_refused
 
 
 def _sorted_by_class(numbers: np.ndarray) -> bool:
@@ -66,15 +66,17 @@ class MKLRegressor(RegressorMixin, Online):
 
     Attributes:
       learner_, state_: the learner inside its wrappers, and its state, for :func:`jaxmkl.run` and
-        :func:`jaxmkl.save`.
+        :func:`jaxmkl.save`; it learned X - X_offset_ and y - y_offset_.
+      X_offset_, y_offset_: with ``scale``, the first number of each column of X, and of targets,
+        that is more than a thousand times as large as what changes in the rows that are given at
+        first, such as seconds since 1970, whose changes single precision would lose; else 0.
       n_features_in_, feature_names_in_: as for all estimators.
       feature_importances_: the importance of each input (D,), of sum 1; only for a learner that
         learns a metric, such as ``MKLRegressor("expert_mkl", banks="diagonal")``.
 
     Inputs may be sparse (one block of rows at a time becomes dense), and targets may have several
     columns with a recipe that has ``num_outputs``. Computations are in single precision, unless X
-    is in float64 and JAX has double precision enabled. In single precision, a column or a target
-    whose offset is far larger than its changes, such as seconds since 1970, loses its changes.
+    is in float64 and JAX has double precision enabled.
 
     ``sample_weight`` other than None is refused, because a weight means different things to
     different rules: a gradient step could be longer, and least squares could count a row several
@@ -125,7 +127,8 @@ class MKLRegressor(RegressorMixin, Online):
         y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
         if afresh:
             self._begin(X, y.shape[1] if y.ndim == 2 else None)
-        return X, y
+            self.y_offset_ = offset_of(y) if self.scale else np.zeros(y.shape[1:])
+        return X, y - self.y_offset_
 
     @unchanged_if_refused
     def fit(self, X: Inputs, y: Labels, **refused: Any) -> Self:
@@ -161,6 +164,7 @@ class MKLRegressor(RegressorMixin, Online):
             are ``expert_mkl`` and any in :func:`jaxmkl.wrappers.predictive`.
         """
         values, variances = self._predicted(X)
+        values = values + self.y_offset_
         if not return_std:
             return values
         wanted = "one that knows its variance, as 'expert_mkl', with return_std"
@@ -261,8 +265,13 @@ class MKLClassifier(ClassifierMixin, Online):
 
     def predict_proba(self, X: Inputs) -> np.ndarray:
         """Return the probabilities (n, K), in the order of ``classes_``."""
+        return np.exp(self.predict_log_proba(X))
+
+    def predict_log_proba(self, X: Inputs) -> np.ndarray:
+        """Return the logarithms of the probabilities (n, K), finite where they round to 0."""
         z = self.decision_function(X)
-        return np.stack([expit(-z), expit(z)], axis=1) if z.ndim == 1 else softmax(z, axis=1)
+        several = z.ndim == 2
+        return log_softmax(z, axis=1) if several else np.stack([*map(log_expit, (-z, z))], axis=1)
 
     def predict(self, X: Inputs) -> np.ndarray:
         """Return the most probable class of each row (n,)."""

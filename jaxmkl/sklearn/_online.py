@@ -24,6 +24,7 @@ from jaxmkl.streaming import run
 from jaxmkl.wrappers import one_vs_rest, probabilities, scaled, scaled_targets
 
 ROWS = 64  # that are predicted at a time
+FAR = 2.0**10  # an offset of so many times what changes is subtracted
 P = ParamSpec("P")
 R = TypeVar("R")
 E = TypeVar("E", bound="Online")
@@ -43,6 +44,16 @@ def unchanged_if_refused(fit: Callable[Concatenate[E, P], R]) -> Callable[Concat
             raise
 
     return tried
+
+
+def offset_of(numbers: np.ndarray) -> np.ndarray:
+    """The first of numbers (n, ...), where single precision would blur their changes; else 0.
+
+    >>> offset_of(np.array([[1.7e9, 3.0], [1.7e9 + 60, 1.0]]))
+    array([1.7e+09, 0.0e+00])
+    """
+    first = numbers[0].astype(np.float64)
+    return np.where(np.abs(first) > FAR * np.ptp(numbers, axis=0), first, 0.0)
 
 
 class Parametrised(BaseEstimator):
@@ -177,6 +188,8 @@ class Online(Parametrised):
     def _begin(self, X: Inputs, num_outputs: int | None) -> None:
         """Make the learner, and its state before the first row."""
         self.learner_ = self._made(num_outputs, X.shape[1], flags_of(X))
+        has_offsets = self.scale and not scipy.sparse.issparse(X)
+        self.X_offset_ = offset_of(X) if has_offsets else np.zeros(X.shape[1])
         dtype = jax.dtypes.canonicalize_dtype(X.dtype)
         self.state_ = self.learner_.init(self._key(), X.shape[1], dtype)
 
@@ -196,8 +209,12 @@ class Online(Parametrised):
         return shuffle(X, y, random_state=self.random_state) if self.shuffle else (X, y)
 
     def _learned(self, X: Inputs, y: np.ndarray) -> Self:
-        self.state_, _ = run(self.learner_, self.state_, X, y)
+        self.state_, _ = run(self.learner_, self.state_, self._shifted(X), y)
         return self
+
+    def _shifted(self, X: Inputs) -> Inputs:
+        """The rows of X as the learner takes them."""
+        return X - self.X_offset_ if self.X_offset_.any() else X
 
     def _checked(self, X: Inputs, *y: Labels, **options: Any) -> Any:
         """X (n, D), dense or CSR, and y if it is given, as scikit-learn checks them."""
@@ -223,6 +240,7 @@ class Online(Parametrised):
         for start in range(0, X.shape[0], ROWS):
             rows = X[start : start + ROWS]
             rows = rows.toarray() if scipy.sparse.issparse(rows) else rows
+            rows = self._shifted(rows)
             self.learner_.check_inputs(rows)
             said = self.learner_.predict_many(state, rows)
             found.append((said.value, said.variance))

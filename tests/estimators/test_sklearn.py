@@ -157,6 +157,7 @@ def test_a_classifier_predicts_as_run_and_predict_many(classes, num_classes):
     both = z if num_classes == 3 else np.stack([-z / 2, z / 2], axis=1)
     wanted = np.asarray(jax.nn.softmax(both))
     np.testing.assert_allclose(found.predict_proba(X), wanted, atol=1e-5)
+    np.testing.assert_allclose(found.predict_log_proba(X), np.log(wanted), atol=1e-4)
     assert found.classes_.tolist() == names[:num_classes].tolist()
     np.testing.assert_array_equal(found.predict(X), names[wanted.argmax(axis=1)])
     assert found.score(X, names[y]) > 0.75
@@ -174,6 +175,19 @@ def test_learning_in_parts_is_learning_at_once(classes, numbers):
     at_once, in_parts = classifier().fit(X, y), classifier()
     in_parts.partial_fit(X[:70], y[:70], classes=[2, 1, 0]).partial_fit(X[70:], y[70:])
     np.testing.assert_array_equal(at_once.predict_proba(X), in_parts.predict_proba(X))
+
+
+def test_changes_far_from_zero_are_learned(numbers):
+    """Seconds since 1970, which single precision rounds to 128, and a target beside 2^31."""
+    X, y = (one.astype(float) for one in numbers)
+    X = np.round(1000 * X)
+    near = regressor().fit(X, y).predict(X)
+    far = regressor().fit(X + 1.7e9, y + 2**31)
+    np.testing.assert_allclose(far.predict(X + 1.7e9) - 2**31, near, rtol=1e-4)
+    assert far.X_offset_.tolist() == (X[0] + 1.7e9).tolist()
+    assert far.y_offset_ == y[0] + 2**31
+    parts = regressor().partial_fit(X[:1] + 1.7e9, y[:1]).partial_fit(X[1:] + 1.7e9, y[1:])
+    np.testing.assert_allclose(parts.predict(X + 1.7e9), near, rtol=1e-4)
 
 
 @pytest.mark.slow
