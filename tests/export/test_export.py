@@ -93,7 +93,9 @@ def assert_same(pipeline, exported, frame):
             assert sure.any()
             assert (found == wanted)[sure].all()
         else:
-            np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5 * frame["y"].std())
+            # raker's narrowest kernel has angles of hundreds, which the pipeline rounds to 1e-5
+            bound = 1e-5 * max(frame["y"].std(), 1.0)
+            np.testing.assert_allclose(found, wanted, rtol=0, atol=bound)
 
 
 @pytest.mark.parametrize("name", [*quick(QUICK, (*QUICK, "iris")), *OTHERS])
