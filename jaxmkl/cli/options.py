@@ -7,6 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from jaxmkl._version import __version__
 from jaxmkl.command_line import Parser, count, names, setting
 from jaxmkl.tables import LONGEST_LINE
 
@@ -19,6 +20,7 @@ AS_IT_STANDS = argparse.RawDescriptionHelpFormatter  # of descriptions with line
 def parser_of(description: str) -> tuple[Parser, Any]:
     """The parser of the command, and where its subcommands are added."""
     parser = Parser(prog="jaxmkl", description=description, formatter_class=AS_IT_STANDS)
+    parser.add_argument("--version", action="version", version=f"jaxmkl {__version__}")
     return parser, parser.add_subparsers(dest="name", required=True, metavar="COMMAND")
 
 

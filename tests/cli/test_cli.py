@@ -354,6 +354,13 @@ def test_the_help_is_for_readers_of_a_terminal(command, capsys):
     assert not re.findall(r":[a-z]+:`", said)  # references, which pdoc follows
 
 
+def test_the_version_is_that_of_the_package(capsys):
+    with pytest.raises(SystemExit) as left:
+        main(["--version"])
+    assert left.value.code == 0
+    assert capsys.readouterr().out == f"jaxmkl {jaxmkl.__version__}\n"
+
+
 @pytest.mark.parametrize(("arguments", "said"), BAD)
 def test_what_cannot_be_met_is_one_line_and_status_2(
     arguments, said, tmp_path, monkeypatch, capsys
