@@ -257,8 +257,10 @@ class _Parts:
         each = self.log_densities(distance)
         if self._xp is jnp:
             return jax.nn.logsumexp(each, axis=0, b=self.weights)
+        with np.errstate(divide="ignore"):  # of a weight of 0
+            each += np.log(self.weights)
         most = each.max(axis=0)
-        return most + np.log((self.weights * np.exp(each - most)).sum(axis=0))
+        return most + np.log(np.exp(each - most).sum(axis=0))
 
     def _tails(self, distance: AnyArray) -> Any:
         """The probability (J, ...) of exceeding a distance of at least 0, for each part."""
@@ -266,7 +268,7 @@ class _Parts:
         if self._xp is jnp:
             return jnp.stack(list(map(_tail, far, self.degrees)))
         square = zip(np.square(far, out=far), self.degrees, strict=True)
-        return np.stack([0.5 - within(each / nu, int(nu)) / 2.0 for each, nu in square])
+        return np.stack([0.5 - within(each / nu, nu) / 2.0 for each, nu in square])
 
     def tail(self, distance: AnyArray) -> Any:
         """The probability of exceeding a distance of at least 0; in NumPy to 1 part in 10^16."""
@@ -286,7 +288,9 @@ class _Parts:
         points, shares = _POINTS[xp]
         places = np.tan(np.pi / 4.0 * (points + 1.0))
         nodes = np.stack([places, np.pi / 4.0 * shares * (1.0 + places**2)], axis=1)
-        scale = xp.exp((self.weights * xp.log(self.scales)).sum(axis=0))
+        # nearer to large scales, which decide although their weights are small
+        roots = xp.sqrt(self.weights if xp is np else jax.lax.stop_gradient(self.weights))
+        scale = (roots * self.scales).sum(axis=0) / roots.sum(axis=0)
 
         def added(total: AnyArray, node: AnyArray) -> tuple[Any, None]:
             tail = self.tail(node[0] * scale)
@@ -316,11 +320,13 @@ def _tail(z: Array, degrees: float) -> Array:
         d_2m = m (1/2 - m) c / ((a + 2m - 1)(a + 2m)),
         d_2m+1 = -(a + m)(a + m + 1/2) c / ((a + 2m)(a + 2m + 1))
 
-    (Abramowitz and Stegun, 1964, 26.5.8); otherwise :func:`within` computes it if ν is whole, and
-    the much slower incomplete beta function if it is not. The derivative is given as the density,
+    (Abramowitz and Stegun, 1964, 26.5.8); otherwise :func:`within` has it if ν is whole, and the
+    much slower incomplete beta function if it is not. The derivative is given as the density,
     which is smooth at 0, where these forms have no derivative.
     """
     square = jnp.square(z) / degrees
+    if degrees > _MANY_DEGREES:
+        return jax.scipy.special.erfc(_normal_of(jnp, square, degrees) / math.sqrt(2.0)) / 2.0
     c, a = 1.0 / (1.0 + square), degrees / 2.0
     if degrees % 1.0:
         return betainc(jnp.full_like(c, a), jnp.full_like(c, 0.5), c) / 2.0
@@ -335,7 +341,7 @@ def _tail(z: Array, degrees: float) -> Array:
             fraction = 1.0 + even * share / fraction
     log_beta = math.lgamma(a) + math.lgamma(0.5) - math.lgamma(a + 0.5)
     scale = jnp.exp(a * jnp.log(share) - log_beta) * jnp.sqrt(1.0 - share)
-    near = 0.5 - within(jnp.where(is_far, 1.0, square), int(degrees)) / 2.0
+    near = 0.5 - within(jnp.where(is_far, 1.0, square), degrees) / 2.0
     return jnp.where(is_far, scale / (2.0 * a * fraction), near)
 
 
@@ -347,11 +353,11 @@ def _tail_and_slope(degrees: float, at: tuple[Array], by: tuple[Array]) -> tuple
     return _tail(z, degrees), -density * change
 
 
-def within(square: Any, degrees: int) -> Any:
-    """P(|T| <= z) of Student's t of whole degrees of freedom ν, at ``square`` = z²/ν >= 0.
+def within(square: Any, degrees: float) -> Any:
+    """P(|T| <= z) of Student's t of ν degrees of freedom, at ``square`` = z²/ν >= 0.
 
-    With r = sqrt(square) and c = 1 / (1 + square) it is (Abramowitz and Stegun, 1964, 26.7.3 and
-    26.7.4; the sums have ⌊ν/2⌋ terms)
+    With r = sqrt(square) and c = 1 / (1 + square) it is, for few whole degrees of freedom
+    (Abramowitz and Stegun, 1964, 26.7.3 and 26.7.4; the sums have ⌊ν/2⌋ terms),
 
         r √c Σ_k a_k c^k,                    a_k = a_{k-1} (k - 1/2)/k,    ν even
         2/π (arctan r + r c Σ_k a_k c^k),    a_k = a_{k-1} k/(k + 1/2),    ν odd
@@ -361,13 +367,15 @@ def within(square: Any, degrees: int) -> Any:
     >>> within(np.array([0.0, 1.0 / 3.0]), 3).round(4).tolist()
     [0.0, 0.609]
     """
+    if degrees % 1.0 or degrees > _MANY_DEGREES:
+        return within_any(square, degrees)
     xp = jnp if isinstance(square, jax.Array) else np
     r, c, k = xp.sqrt(square), 1.0 / (1.0 + square), np.arange(1, degrees // 2)
-    ratios = k / (k + 0.5) if degrees % 2 else (k - 0.5) / k
+    ratios = k / (k + 0.5) if degrees % 2.0 else (k - 0.5) / k
     total = 0.0
     for coefficient in np.cumprod([1.0, *ratios])[::-1].tolist():
         total = total * c + coefficient
-    if degrees % 2:
+    if degrees % 2.0:
         return 2.0 / np.pi * (xp.arctan(r) + r * c * total)
     return r * xp.sqrt(c) * total
 
@@ -436,9 +444,7 @@ class DensityScores(NamedTuple):
 def density_scores(
     distribution: StudentMixture, y: ArrayLike, start: float = 0.0
 ) -> DensityScores:
-    """Score mixtures of t distributions (n,) of whole degrees of freedom at labels (n,).
-
-    The scores are those of :meth:`StudentMixture.log_prob`, ``crps``, ``cdf`` and ``interval``.
+    """Score mixtures (n,) at labels (n,), as by ``log_prob``, ``crps``, ``cdf`` and ``interval``.
 
     Args:
       distribution: the distribution of ``y - start`` in each row.
@@ -463,11 +469,9 @@ def central_intervals(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the lower and upper ends (n,) between which labels lie with this probability.
 
-    It is :meth:`StudentMixture.interval` for whole degrees of freedom, in double precision and
-    without a compilation; NaN where a distribution is not finite.
-
-    Newton's method finds half the width. As the tail is convex, steps from a point below never
-    pass it. The closer the probability is to 1, the more steps there are.
+    It is :meth:`StudentMixture.interval` without a compilation; NaN where a distribution is not
+    finite. Newton's method finds half the width: as the tail is convex, steps from a point below
+    never pass it. The closer the probability is to 1, the more steps there are.
 
     >>> one = StudentMixture(np.zeros(1), np.ones((1, 1)), np.ones((1, 1)), degrees=(3,))
     >>> [end.round(3).tolist() for end in central_intervals(one, 0.95, start=10.0)]

@@ -77,9 +77,10 @@ def median_distance(X: ArrayLike, most: int = 1000) -> float:
     rows = X[np.unique(np.linspace(0, len(X) - 1, most).round().astype(int))].astype(float)
     # divided by a power of two, which rounds nothing, so that squares neither vanish nor overflow
     exponent = int(np.frexp(np.abs(rows).max(initial=0))[1])
-    with jax.ensure_compile_time_eval():  # as we may be inside a trace
-        rows = jnp.asarray(np.ldexp(rows, -exponent))
-        squares = np.asarray(_squares(rows))
+    rows = np.ldexp(rows, -exponent)
+    with jax.ensure_compile_time_eval(), np.errstate(invalid="ignore"):  # maybe inside a trace
+        # without an offset, beside which single precision would lose the distances
+        squares = np.asarray(_squares(jnp.asarray(rows - rows[0])))
     median = float(np.ldexp(median_of(squares), exponent))
     if not (np.isfinite(median) and median > 0):
         raise ValueError("median_distance: X must have finite rows that are not all the same")

@@ -1,5 +1,6 @@
 """Operations of metrics on arrays of NumPy and of JAX alike."""
 
+import math
 from types import ModuleType
 from typing import Any
 
@@ -77,6 +78,15 @@ def one_hot(xp: ModuleType, y: AnyArray, num_classes: int) -> AnyArray:
     """Classes (...) as rows (..., K) of zeros and a one; zeros for NaN."""
     each = xp.arange(num_classes).reshape((1,) * y.ndim + (num_classes,))
     return xp.where(y[..., None] == each, 1.0, 0.0)
+
+
+def counts(xp: ModuleType, places: AnyArray, number: int) -> AnyArray:
+    """How often 0, 1, ... are among places (..., T), as integers (..., number), without NaN."""
+    *axes, T = places.shape
+    rows = xp.where(xp.isnan(places), number, places).astype(int).reshape(math.prod(axes), T)
+    flat = (rows + (number + 1) * xp.arange(len(rows))[:, None]).ravel()
+    length = {"length" if xp is jnp else "minlength": (number + 1) * len(rows)}
+    return xp.bincount(flat, **length).reshape(*axes, number + 1)[..., :number]
 
 
 def sums_by_bin(

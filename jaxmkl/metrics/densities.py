@@ -193,8 +193,11 @@ def _standardised(
     good = xp.isnan(scales) | (scales >= 0)
     arrays.each_known(good, scales, f"{caller}: {name} must not be negative")
     with np.errstate(over="ignore", invalid="ignore"):
-        z = (label - centre) / xp.where(scales == 0, 1.0, scales)
-        return xp, z, scales, xp.abs(label - centre)
+        distance = xp.abs(label - centre)
+        # a scale that is lost beside the distance is 0, or squares of z would overflow
+        scales = xp.where(1e17 * scales <= distance, 0.0, scales)
+        z = xp.where(scales == 0, 0.0, label - centre) / xp.where(scales == 0, 1.0, scales)
+        return xp, z, scales, distance
 
 
 def _like(caller: str, xp: ModuleType, value: Data, like: AnyArray, name: str) -> AnyArray:

@@ -286,3 +286,35 @@ def test_infinite_labels_have_no_density_and_missing_ones_none_that_is_known():
     assert np.isfinite(found[3:]).all()
     slopes = jax.vmap(jax.grad(single(1.0).log_prob))(y)
     assert np.isfinite(np.asarray(slopes)[[0, 1, 3, 4]]).all()
+
+
+@pytest.mark.parametrize("ratio", [1e3, 1e4])
+def test_crps_of_scales_far_apart(x64, ratio):
+    """Half the expected distance of two draws, by integration on a grid of logarithms."""
+    scales, weights, nu = np.array([1.0, ratio]), np.array([0.99, 0.01]), (50.0, 3.0)
+    grid = np.append(0.0, np.logspace(-8.0, 12.0, 40_001))
+    tail = stats.t.sf(grid[:, None] / scales, nu) @ weights
+    wanted = 2.0 * np.trapezoid(tail * (1.0 - tail), grid)
+    one = StudentMixture(np.zeros(1), scales[None], weights[None], nu)
+    far = 1e7 * ratio  # where E|Y - y| is the distance
+    np.testing.assert_allclose(far - crps(one, far), wanted, rtol=1e-3)
+    np.testing.assert_allclose(far - density_scores(one, [far]).crps, wanted, rtol=1e-2)
+
+
+@pytest.mark.parametrize("nu", [2.5, 1e6])
+def test_any_degrees_of_freedom(x64, nu):
+    """Many take no longer than few, and broken ones are not cut off."""
+    y = np.array([0.5, -2.0, 4.0])
+    one = StudentMixture(np.zeros(3), np.full((3, 1), 2.0), np.ones((3, 1)), (nu,))
+    np.testing.assert_allclose(cdf(one, y), stats.t.cdf(y / 2.0, nu), rtol=1e-11)
+    found = density_scores(one, y)
+    np.testing.assert_allclose(found.pit, stats.t.cdf(y / 2.0, nu), rtol=1e-11)
+    np.testing.assert_allclose(found.high, 2.0 * stats.t.ppf(0.95, nu), rtol=1e-8)
+
+
+def test_a_part_of_no_weight_does_not_decide(x64):
+    scales, weights = np.array([[1e-5, 1.0]]), np.array([[1.0, 0.0]])
+    one = StudentMixture(np.zeros(1), scales, weights, (100.0, 100.0))
+    wanted = stats.t.logpdf(1e9, 100.0) - np.log(1e-5)
+    np.testing.assert_allclose(density_scores(one, [1e4]).log_score, wanted, rtol=1e-12)
+    np.testing.assert_allclose(log_prob(one, 1e4), wanted, rtol=1e-12)

@@ -326,6 +326,12 @@ def test_the_median_distance():
         jaxmkl.kernels.median_distance(X, 1)
 
 
+def test_the_median_distance_of_points_far_from_the_origin():
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    near = jaxmkl.kernels.median_distance(X)
+    assert jaxmkl.kernels.median_distance(X + 1.7e9) == pytest.approx(near, rel=1e-5)
+
+
 def test_the_median_distance_of_any_dtype_and_inside_a_trace():
     X = np.random.default_rng(0).normal(size=(40, 50)) + 300
     for dtype in (np.int64, np.float16, ">f4", jnp.bfloat16):

@@ -210,6 +210,13 @@ def test_metrics_against_scikit_learn(num_classes):
 
 
 @either
+def test_counts_of_long_streams_are_exact(library):
+    """Single precision counts ones no further than 2^24."""
+    hits = library.ones(2**24 + 2, np.float32)
+    assert metrics.confusion(hits, hits).tolist() == [[0, 0], [0, 2**24 + 2]]
+
+
+@either
 def test_width_by_hand(library):
     """With two seeds; unknown ends are left out, an end at infinity is not."""
     lower = library.asarray([[0.0, np.nan, 1.0, 2.0], [0.0, 0.0, -1.0, 5.0]])

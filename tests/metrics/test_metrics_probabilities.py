@@ -424,3 +424,19 @@ def test_a_label_that_is_missing_has_no_derivative(metric, predicted):
         assert np.abs(other).max() > 0
         np.testing.assert_allclose(one[known], other, rtol=1e-9)
         np.testing.assert_array_equal(one[1], np.zeros_like(one[1]))
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-44, 1.0])
+@pytest.mark.parametrize("metric", [metrics.crps_normal, metrics.crps_student])
+def test_a_scale_that_is_lost_beside_the_distance(metric, scale):
+    """The score is the distance, and has its derivatives, though no square of z is finite."""
+    degrees = () if metric is metrics.crps_normal else (4.0,)
+
+    def score(mean, label):
+        return metric(mean[None], jnp.float32(scale), *degrees, label[None])[0]
+
+    value, slope = jax.value_and_grad(score)(jnp.float32(0.0), jnp.float32(1e25))
+    assert float(value) == pytest.approx(1e25)
+    assert float(slope) == -1.0
+    small = np.finfo(np.float64).tiny
+    np.testing.assert_allclose(metric([0.0], small, *degrees, [1e5]), 1e5)
