@@ -7,11 +7,13 @@ with a_j the columns and a^i the rows of A (n, n), by reweighting:
     a_j = (K + c_j V)^-1 k_j,
     c_j = 2 gamma sqrt(r_j² + eps),   V_ii = 1 / (2 sqrt(|a^i|² + eps)).
 
-Solving a system for every column would take O(n⁴). But with S = V^(-1/2) and S K S = Q diag(e) Q',
-A = S Q [(Q' S K)_kj / (e_k + c_j)]: one eigendecomposition serves all columns, in O(n³). With
-features F (n, r), F' V^-1 F = U diag(e) U' and H = F U serve the same purpose, in O(n r²):
+Solving a system for every column would take O(n⁴). But with features F (n, r), where K = F F', one
+eigendecomposition F' V^-1 F = U diag(e) U' serves all columns, in O(n r²): with H = F U,
 
     A = V^-1 H G',   G_jk = H_jk / (e_k + c_j),   r_j² = sum_k (c_j G_jk)².
+
+A Gram matrix is factored into features first. From K itself, r_j² would be a small difference of
+large numbers, and where it is lost to rounding, the point is no longer looked at.
 
 References:
   Nie, Wang, Huang and Ding (2013), Early active learning via robust representation and structured
@@ -32,13 +34,13 @@ from jaxmkl.design._pool import Pool, pool_of
 from jaxmkl.design._reconstruction import block_sums, diagonals_of, dot, forms, squared_columns
 
 
-def coefficients(K: jax.Array, d: jax.Array, c: jax.Array) -> jax.Array:
-    """The matrix A (n, n) with columns a_j = (K + c_j V)^-1 k_j, where V = diag(1 / d)."""
-    s = jnp.sqrt(d)
-    e, Q = jnp.linalg.eigh(s[:, None] * K * s[None, :])
-    e = jnp.maximum(e, 0)
-    rotated = dot(Q.T, s[:, None] * K)
-    return s[:, None] * dot(Q, rotated / (e[:, None] + c[None, :]))
+def by_features(pool: Pool) -> Pool:
+    """The pool by features (1, n, r); of a Gram matrix r is n, and what is only rounding is 0."""
+    if pool.gram is None:
+        return pool
+    e, Q = jnp.linalg.eigh(pool.gram[0])
+    sizes = jnp.where(e > 4 * jnp.finfo(e.dtype).eps * e[-1], e, 0)
+    return Pool(None, (Q * jnp.sqrt(sizes)[None, :])[None])
 
 
 def factors(F: jax.Array, d: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -59,13 +61,6 @@ def _largest_penalty(pool: Pool) -> jax.Array:
 
 def lengths_of(pool: Pool, d: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Squared norms of rows |a^i|² and of residuals r_j², both (n,)."""
-    if pool.gram is not None:
-        K = pool.gram[0]
-        A = coefficients(K, d, c)
-        squares = A**2
-        # K (1_j - a_j) = c_j V a_j, so r_j² = K_jj - k_j'a_j - c_j sum_i A_ij² / d_i
-        residuals = jnp.diagonal(K) - jnp.sum(K * A, axis=0) - c * dot(1 / d, squares)
-        return jnp.sum(squares, axis=1), jnp.maximum(residuals, 0)
     H, G = factors(pool.features[0], d, c)
     norms = d**2 * forms(H, dot(G.T, G))
     return jnp.maximum(norms, 0), jnp.sum((c[:, None] * G) ** 2, axis=1)
@@ -91,14 +86,12 @@ def iterate(problem: Problem, **bounds: Any) -> Descent:
 
 @partial(jax.jit, static_argnames=("max_iterations", "accelerate"))
 def _solve(problem: Problem, *, max_iterations: int, accelerate: bool) -> Design:
-    pool, n = problem.pool, problem.pool.num_points
+    pool, n = by_features(problem.pool), problem.pool.num_points
+    problem = problem._replace(pool=pool)
     end = iterate(problem, max_iterations=max_iterations, accelerate=accelerate)
     d, c = 2 * end.origin[:n], 2 * problem.penalty * end.origin[n:]
-    if pool.gram is not None:
-        scores = jnp.sum(jnp.abs(coefficients(pool.gram[0], d, c)), axis=1)
-    else:
-        norms = jnp.sqrt(lengths_of(pool, d, c)[0])
-        scores = block_sums(*factors(pool.features[0], d, c), d, norms)
+    norms = jnp.sqrt(lengths_of(pool, d, c)[0])
+    scores = block_sums(*factors(pool.features[0], d, c), d, norms)
     none, one = jnp.sum(jnp.sqrt(diagonals_of(pool)[0])), jnp.ones((1,), pool.dtype)
     return design_of(problem, end, scores, one, none)
 

@@ -19,7 +19,7 @@ from jaxmkl.design.gmkal import iterate as iterate_gmkal
 from jaxmkl.design.gmkal import solve
 from jaxmkl.design.lmkal import iterate as iterate_lmkal
 from jaxmkl.design.lmkal import parts
-from jaxmkl.design.rrss import coefficients as rrss_coefficients
+from jaxmkl.design.rrss import by_features, factors
 from jaxmkl.design.rrss import iterate as iterate_rrss
 from tests.common.marks import long
 from tests.oracles import design as oracle
@@ -221,8 +221,20 @@ def test_one_eigendecomposition_is_as_good_as_a_system_a_column(gram: np.ndarray
     for low in (1e-6, 1e-2):
         sizes = np.exp(draws.uniform(np.log(low), 0.0, size=len(gram)))
         c = np.exp(draws.uniform(np.log(1e-3), 0.0, size=len(gram)))
-        found = jax.jit(rrss_coefficients)(gram, 2 * sizes, c)
+        F = by_features(Pool(jnp.asarray(gram)[None], None)).features[0]
+        H, G = map(np.asarray, jax.jit(factors)(F, 2 * sizes, c))
+        found = 2 * sizes[:, None] * (H @ G.T)
         np.testing.assert_allclose(found, oracle.rrss_step(gram, sizes, c), rtol=0, atol=1e-10)
+
+
+def test_rrss_of_few_directions_has_its_digits_in_single_precision() -> None:
+    """With a linear kernel all residuals become small, and are not lost beside the kernel."""
+    features = np.random.default_rng(0).normal(size=(60, 4))
+    exact = design.rrss(features=features)
+    found = design.rrss((features @ features.T).astype(np.float32))
+    np.testing.assert_allclose(history(found)[-1], history(exact)[-1], rtol=1e-4)
+    assert found.ranking[:5].tolist() == exact.ranking[:5].tolist()
+    assert bool(found.converged)
 
 
 @pytest.mark.slow
@@ -231,7 +243,8 @@ def test_rrss_stands_at_the_literal_coefficients(gram: np.ndarray) -> None:
     found = design.rrss(gram, tolerance=1e-9)
     penalty = 0.1 * np.sqrt((gram**2 / np.diag(gram)).sum(axis=1).max())
     run = jax.jit(partial(iterate_rrss, max_iterations=500))
-    end = run(Problem(Pool(jnp.asarray(gram)[None], None), penalty, EPS, 1e-9))
+    pool = by_features(Pool(jnp.asarray(gram)[None], None))
+    end = run(Problem(pool, penalty, EPS, 1e-9))
     sizes, lengths = np.split(np.asarray(end.origin), [n])
     A = oracle.rrss_step(gram, sizes, 2 * penalty * lengths)
     np.testing.assert_allclose(found.scores, np.abs(A).sum(axis=1), rtol=1e-6, atol=1e-8)
