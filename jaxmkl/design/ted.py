@@ -74,6 +74,8 @@ def _solve(pool: Pool, penalty: jax.Array, *, steps: int, num_points: int | None
         memory, inner = jnp.eye(values.shape[1], dtype=dtype), dot(values.T, values)
     # current K_ii and |k_i|² (n,), and the difference of the current kernel from the first one
     start = diagonals_of(pool)[0], squares, memory
+    # below it, what rounding leaves of points that are explained would grow in each step
+    penalty = jnp.maximum(penalty, 8 * jnp.finfo(dtype).eps * jnp.max(start[0]))
 
     def gains(state: tuple[jax.Array, ...]) -> jax.Array:
         diagonal, squares, _ = state

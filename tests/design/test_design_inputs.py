@@ -262,3 +262,13 @@ def test_the_papers_kernels_are_of_known_points(function: Any) -> None:
             function(bad)
     rounded = jnp.asarray(good(), jnp.bfloat16)
     np.testing.assert_array_equal(function(rounded), function(np.asarray(rounded, np.float64)))
+
+
+@pytest.mark.parametrize("argument", ["gram", "features"])
+def test_a_ridge_below_rounding_leaves_gains_finite(argument: str) -> None:
+    """Once three points explain the pool, only rounding is left to be taken."""
+    features = np.random.default_rng(0).normal(size=(12, 3)).astype(np.float32)
+    given = features if argument == "features" else features @ features.T
+    scores = np.asarray(design.ted(**{argument: given}, regularization=1e-8, num_points=12).scores)
+    assert np.isfinite(scores).all()
+    assert np.sort(scores)[:9].max() < 0.05 * scores.max()
