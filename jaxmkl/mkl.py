@@ -41,7 +41,7 @@ from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl import abilities
-from jaxmkl._algorithm import Algorithm, State
+from jaxmkl._algorithm import Algorithm, FrameCode, State
 from jaxmkl._blocks import common_period, rounds_of, uniform
 from jaxmkl._feedback import Feedback
 from jaxmkl._noise import Noise
@@ -409,18 +409,19 @@ class MKL(Algorithm[MKLState, MKLCode, MKLAux]):
         noise = state.noise.after(y, aux.value, aux.variance, known)
         return after.replace(noise=noise)
 
-    def close_own(self, state: MKLState, codes: MKLCode) -> MKLState:
-        banks, size = self._banks(state, codes.models), jax.tree.leaves(codes)[0].shape[0]
+    def close(self, state: MKLState, codes: FrameCode) -> MKLState:
+        # the codes of parts may be empty
+        size, memory = len(codes.usable), codes.own.memory
+        banks = self._banks(state, codes.own.models)
         models = tuple(bank.close(*own, state.round) for bank, *own in banks)
-
         aggregate = self._each(
             lambda own: self.aggregate.close(own, size, state.round), state.aggregate
         )
         state = state.replace(models=models, aggregate=aggregate)
-        if codes.memory is None:
+        if memory is None:
             return state
         # a block of padding alone ends in the round it begins with, and renews nothing again
-        return self._renewed(state, codes.memory.round[0] != state.round)
+        return self._renewed(state, memory.round[0] != state.round)
 
     def _renewed(self, state: MKLState, ended: jax.Array) -> MKLState:
         """The state after the renewals that are due, if a block has ``ended``."""

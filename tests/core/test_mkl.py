@@ -9,11 +9,11 @@ import optax
 import pytest
 
 import jaxmkl
-from jaxmkl import abilities
+from jaxmkl import abilities, pytree
 from jaxmkl.aggregate import DrawOne, Hedge, Stack, Uniform
 from jaxmkl.features import FourierFeatures
 from jaxmkl.losses import LOSSES
-from jaxmkl.models import FeatureModels, SupportModels
+from jaxmkl.models import Bank, FeatureModels, SupportModels
 from jaxmkl.models.supports import DenseSupport
 from jaxmkl.query import Random
 from jaxmkl.select import AdaptiveKernelSelection, Sampled
@@ -33,6 +33,37 @@ def data():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 2)).astype(np.float32)
     return X, np.sin(2 * X[:, 0])
+
+
+@pytree.dataclass
+class MeanOfLabels(Bank):
+    """A model that looks at no input, so that its codes are empty."""
+
+    num_models = 1
+    all_rules = ()
+
+    def init(self, key, num_inputs, dtype, num_outputs=None):
+        return jnp.zeros(2, dtype)
+
+    def encode(self, state, X, round, keys):
+        return ()
+
+    def predict(self, state, code):
+        return state[:1], ()
+
+    def update(self, state, code, aux, feedback):
+        number = state[1] + 1
+        after = jnp.stack([state[0] + (feedback.y - state[0]) / number, number])
+        return jnp.where(feedback.updates[0], after, state)
+
+
+@pytest.mark.parametrize("block_size", [None, 8])
+def test_codes_of_a_bank_may_be_empty(block_size):
+    X, y = data()
+    learner = jaxmkl.MKL(MeanOfLabels())
+    _, outputs = jaxmkl.run(learner, begin(learner), X, y, block_size=block_size)
+    wanted = np.append(0.0, np.cumsum(y)[:-1] / np.arange(1, len(y)))
+    np.testing.assert_allclose(outputs.prediction, wanted, rtol=1e-5, atol=1e-6)
 
 
 # --- what makes no sense together ----------------------------------------------------------------
