@@ -78,6 +78,7 @@ def test_a_bad_row_ends_a_run_as_an_interrupt_does(cell, reason, flowers, tmp_pa
     assert_same(outcome(folder), outcome(tmp_path / "whole"))
 
 
+@pytest.mark.slow
 def test_a_run_without_a_checkpoint_says_where_to_go_on(flowers, tmp_path, capsys):
     """And before the first block is full, all rows are run up to the bad one."""
     model = tmp_path / "model"

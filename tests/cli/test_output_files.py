@@ -394,6 +394,7 @@ def test_standard_output_takes_one_file_of_text(flowers, tmp_path, monkeypatch, 
     assert os.listdir(tmp_path) == ["flowers.csv"]
 
 
+@pytest.mark.slow
 def test_a_minus_is_standard_output_for_select(flowers, tmp_path, monkeypatch, capsysbinary):
     monkeypatch.chdir(tmp_path)
     line = ["select", str(flowers), "--num", "3"]

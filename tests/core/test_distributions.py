@@ -278,6 +278,7 @@ def test_loops_called_alone_are_compiled_once(name, compiled):
     assert not compiled(lambda: ALONE[name](2.0))
 
 
+@pytest.mark.slow
 def test_infinite_labels_have_no_density_and_missing_ones_none_that_is_known():
     y = jnp.array([jnp.inf, -jnp.inf, jnp.nan, 1e30, 0.5])
     found = np.asarray(single(1.0).log_prob(y))

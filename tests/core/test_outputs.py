@@ -96,6 +96,7 @@ def test_outputs_are_learners_of_their_own(name, task, x64):
     np.testing.assert_allclose(together.loss, losses, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_oracle(x64):
     """Every output against the paper's loops, with the learner's frequencies."""
     X, y = targets()

@@ -60,7 +60,7 @@ def test_moments_lose_no_digits_far_from_zero(first):
     np.testing.assert_array_equal(moments_of(jnp.asarray(X), jnp.asarray(0))[1], [0, 0])
 
 
-@pytest.mark.parametrize("size", quick([31, 70, 257], [5, 31, 62, 70, 257, 600]))
+@pytest.mark.parametrize("size", quick([31], [5, 31, 62, 70, 257, 600]))
 def test_a_factor_and_the_inverse(x64, size):
     """Of one block of rows, of two, of three of which the last is not full; of halves, of fourths.
 

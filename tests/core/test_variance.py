@@ -46,6 +46,7 @@ def features(learner, state, X):
     return np.asarray(each(X))
 
 
+@pytest.mark.slow
 def test_variance_of_least_squares():
     """The variance of every round equals that of a NumPy loop in double precision."""
     forgetting = (1.0, 0.98)

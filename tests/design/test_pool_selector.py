@@ -98,6 +98,7 @@ def test_the_default_is_greedy_on_a_gaussian_of_standardised_columns():
     assert own.fit(X).indices_.tolist() == order
 
 
+@pytest.mark.slow
 def test_of_rows_alike_the_first_is_chosen_once():
     X = pool()
     found = PoolSelector(6).fit(np.repeat(X, 3, axis=0))
@@ -311,6 +312,7 @@ def test_points_in_any_dtype_are_chosen_alike():
         assert design.from_points(one, 6).ranking.tolist() == wanted
 
 
+@pytest.mark.slow
 def test_from_points_is_traced_but_for_the_points():
     X = np.random.default_rng(0).normal(size=(30, 3))
 

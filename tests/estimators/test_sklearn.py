@@ -177,6 +177,7 @@ def test_learning_in_parts_is_learning_at_once(classes, numbers):
     np.testing.assert_array_equal(at_once.predict_proba(X), in_parts.predict_proba(X))
 
 
+@pytest.mark.slow
 def test_changes_far_from_zero_are_learned(numbers):
     """Seconds since 1970, which single precision rounds to 128, and a target beside 2^31."""
     X, y = (one.astype(float) for one in numbers)

@@ -122,5 +122,5 @@ def test_files_that_are_missing_are_left_out_or_named(monkeypatch, capsys):
     assert main(["decisions", "--parts", "active", "--datasets", "tom"]) == 2
     assert "--data DIR" in capsys.readouterr().err
     monkeypatch.setattr(search, "FUNCTIONS", {})
-    assert main(["decisions", "--parts", "optimisation"]) == 0
+    assert main(["decisions", "--parts", "optimisation"]) == 2  # without functions nothing is run
     assert "left out: tom, air" in capsys.readouterr().out

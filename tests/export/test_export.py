@@ -98,7 +98,7 @@ def assert_same(pipeline, exported, frame):
             np.testing.assert_allclose(found, wanted, rtol=0, atol=bound)
 
 
-@pytest.mark.parametrize("name", [*quick(QUICK, (*QUICK, "iris")), *OTHERS])
+@pytest.mark.parametrize("name", [*quick(QUICK[:3], (*QUICK, "iris")), *OTHERS])
 def test_raker_predicts_the_same(name, tmp_path):
     frame = TABLES[name]()
     pipeline = trained(frame)

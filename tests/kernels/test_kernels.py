@@ -395,6 +395,7 @@ def test_bad_sums_are_named(kernels, weights, wanted):
         jaxmkl.kernels.WeightedSum(kernels, weights)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", [jaxmkl.Gaussian, jaxmkl.Laplacian, jaxmkl.Cauchy])
 @pytest.mark.parametrize("bandwidth", [1e-38, 1e-20, 1e-18])
 def test_bandwidths_whose_square_underflows_tell_equal_points_from_others(family, bandwidth):

@@ -339,6 +339,7 @@ def test_sums_in_any_order(dtype):
     assert_equal(forward, backward)
 
 
+@pytest.mark.slow
 def test_growth_in_a_single_piece_is_that_in_pieces():
     """The form of GPUs and that of CPUs make the same trees, bit for bit."""
     draws = np.random.default_rng(0)

@@ -74,6 +74,7 @@ class Judging(Mean):
         return after, output._replace(info=jnp.abs(self._label(state, y) - output.prediction))
 
 
+@pytest.mark.slow
 def test_diagnostics_may_tell_of_the_label():
     check_learner(Judging())
 

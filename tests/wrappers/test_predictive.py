@@ -307,6 +307,7 @@ def test_a_density_that_is_not_known_has_no_derivative(x64):
     np.testing.assert_allclose(jax.jit(jax.grad(loss))(0.1), by_difference, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_label_that_is_refused_has_no_score():
     X, y = stream(12)
     y[9:11] = np.inf, np.nan
