@@ -136,16 +136,17 @@ class StudentMixture:
     def log_prob(self, y: Labels) -> Array:
         """The logarithm of the density at ``y`` (...), which is the log score of a label."""
         y = jnp.asarray(y, jnp.asarray(self.scales).dtype)
-        infinite = jnp.isinf(y)  # its distance is limited, so that derivatives are numbers
+        infinite = jnp.isinf(y)  # distances are finite, so that derivatives are numbers
         distance, own = self._at(jnp.where(infinite, 0.0, y))
-        return self._known(jnp.where(infinite, -jnp.inf, own.log_density(distance)))
+        value = own.log_density(jnp.where(jnp.isnan(distance), 0.0, distance))
+        value = jnp.where(infinite, -jnp.inf, value)
+        return jnp.where(jnp.isnan(self._known(distance)), jnp.nan, value)
 
     def cdf(self, y: Labels) -> Array:
         """The probability (...) of at most ``y``, which is the probability integral transform."""
         distance, own = self._at(y)
         below = distance < 0
-        # not by an absolute value, whose derivative at 0 is 0
-        tail = own.tail(jnp.where(below, -distance, distance))
+        tail = own.tail(jnp.where(below, -distance, distance))  # |distance| has no slope at 0
         return self._known(jnp.where(below, tail, 1.0 - tail))
 
     def quantile(self, share: Any) -> Array:

@@ -7,7 +7,7 @@ from jax import Array
 from jax.typing import DTypeLike
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._blocks import count_on
+from jaxmkl._blocks import count_on, or_zero
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl._types import Code, Number, PyTree
 from jaxmkl.wrappers.wrapper import OnBlocks, WrapperState, followed, require_numbers, stretched
@@ -67,8 +67,10 @@ class Intervals(OnBlocks[IntervalsState, Code, tuple]):
         """The inner learner learns, and the radius grows or shrinks, if there is a label."""
         value, scale, inside = aux
         updated, learned = super().update_code(state, code, inside, y, asked, present)
-        distance, limits, dtype = jnp.abs(y - value), jnp.finfo(value.dtype), value.dtype
-        known = learned & jnp.all(jnp.isfinite(distance))
+        finite, limits, dtype = jnp.isfinite(y - value), jnp.finfo(value.dtype), value.dtype
+        known = learned & jnp.all(finite)
+        y, value = or_zero(finite, y), or_zero(finite, value)
+        distance = jnp.abs(y - value)
         # a first error of 0, as while labels do not vary yet, says nothing about later ones
         begun = state.quantile > 0
         informative = begun | (distance > 0)
@@ -111,14 +113,15 @@ class Intervals(OnBlocks[IntervalsState, Code, tuple]):
 
 def _scale(prediction: Prediction) -> Array | None:
     """The scale u of the label, at least the rounding error of the value; None if not known."""
-    value, limits = prediction.value, jnp.finfo(prediction.value.dtype)
+    size, limits = jnp.abs(prediction.value), jnp.finfo(prediction.value.dtype)
+    size = or_zero(~jnp.isnan(size), size)
     if prediction.distribution is not None:
         scale = prediction.distribution.absolute_deviation
     elif prediction.variance is not None:
         scale = jnp.sqrt(jnp.clip(prediction.variance, limits.tiny, limits.max))
     else:
         return None
-    return jnp.clip(scale, jnp.maximum(limits.eps * jnp.abs(value), limits.tiny), limits.max)
+    return jnp.clip(scale, jnp.maximum(limits.eps * size, limits.tiny), limits.max)
 
 
 def intervals(learner: Learner, coverage: Number = 0.9, step_size: Number = 0.05) -> Intervals:

@@ -123,16 +123,18 @@ class Predictive(OnBlocks[PredictiveState, PredictiveCode, tuple]):
         prediction, inner = self.learner.predict_code(state.inner, code.inner)
 
         def one(own: Density, value: Array, variance: Array | None) -> tuple:
+            # derivatives of an example without a value would be NaN
+            value = jnp.where(jnp.isnan(value), own.labels.mean, value)
             features = _features(own, code.waves, value, variance)
             return features, _distribution(own, features, value)
 
         features, found = self._each(one, state.density, prediction.value, prediction.variance)
         known = (state.density.number > 1)[..., None]
         scales = jnp.where(known, found.scales, jnp.nan)
-        said = StudentMixture(found.mean, scales, found.weights, found.degrees)
+        said = StudentMixture(prediction.value, scales, found.weights, found.degrees)
         after = prediction._replace(variance=said.variance, distribution=said)
         # the update goes on with an arbitrary scale while none is known
-        return after, (features, found, inner)
+        return after, (features, found, prediction.value, inner)
 
     def update_code(
         self,
@@ -144,8 +146,7 @@ class Predictive(OnBlocks[PredictiveState, PredictiveCode, tuple]):
         present: Array,
     ) -> tuple[PredictiveState, Array]:
         """The inner learner learns, and so does the density, if there is a label."""
-        (features, found, inside), round = aux, state.round
-        value = found.mean
+        (features, found, value, inside), round = aux, state.round
         updated, learned = super().update_code(state, code.inner, inside, y, asked, present)
         known = learned & jnp.all(jnp.isfinite(y) & jnp.isfinite(value))
 

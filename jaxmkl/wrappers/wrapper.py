@@ -171,7 +171,7 @@ def stretched(scale: Array, value: Array) -> Array:
 def in_units(prediction: Prediction, scale: Array, shift: Number = 0.0) -> Prediction:
     """The prediction of ``shift + scale y`` in place of the label y."""
     variances = prediction.variance, prediction.epistemic
-    variance, epistemic = (None if v is None else scale**2 * v for v in variances)
+    variance, epistemic = (None if v is None else stretched(scale**2, v) for v in variances)
     interval, density = prediction.interval, prediction.distribution
     if interval is not None:
         low, high = (shift + stretched(scale, end) for end in interval)

@@ -308,6 +308,32 @@ def test_a_density_that_is_not_known_has_no_derivative(x64):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("known", [False, True])
+def test_examples_that_are_refused_have_no_derivative(known, x64):
+    """Those of densities, intervals and scores of all others are numbers, by the learner's too."""
+    X, y = stream(24)
+    X[9, 1], y[0], y[12] = np.nan, np.nan, np.inf
+    plain, densities = intervals(learner_of(known), 0.8), intervals(predictive(learner_of(known)))
+
+    @jax.jit
+    def total(learner):
+        _, outputs = jax.lax.scan(learner.step, learner.init(jax.random.key(0), 2), (X, y))
+        said = [outputs.loss, outputs.interval]
+        if outputs.distribution is not None:
+            said += [outputs.variance, outputs.distribution.log_prob(y)]
+        masked = [jnp.where(jnp.isfinite(leaf), leaf, 0.0) for leaf in jax.tree.leaves(said)]
+        return sum(leaf.sum() for leaf in masked)
+
+    for learner in (plain, scaled_targets(densities)):
+        learner = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), learner)
+        slopes = jax.grad(total)(learner)
+        assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(slopes))
+        bandwidths = [leaf for leaf in jax.tree.leaves(slopes) if leaf.shape == (2,)]
+        assert bandwidths
+        assert all(np.abs(leaf).min() > 0 for leaf in bandwidths)
+
+
+@pytest.mark.slow
 def test_a_label_that_is_refused_has_no_score():
     X, y = stream(12)
     y[9:11] = np.inf, np.nan
