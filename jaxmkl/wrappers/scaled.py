@@ -7,6 +7,7 @@ used.
 """
 
 import abc
+from operator import index
 from typing import Generic, NamedTuple
 
 import jax
@@ -209,7 +210,8 @@ class AllBut(Scaler[State, Aux]):
       limit: the largest absolute value that these have; larger ones are clipped to it.
 
     Raises:
-      ValueError: if ``ranges`` are not such pairs, or the limit is not above 0.
+      ValueError: if ``ranges`` are not such pairs, or the limit is not above 0; by ``init``, if
+        there are not so many inputs.
 
     >>> scaler = AllBut(RunningMoments(), ((1, 3),), limit=6.5)
     >>> state = scaler.init(jax.random.key(0), 3, jnp.float32)
@@ -222,12 +224,18 @@ class AllBut(Scaler[State, Aux]):
     limit: Number | None = pytree.number(default=None, minimum=0.0, exclusive=True, optional=True)
 
     def __post_init__(self) -> None:
-        ranges = tuple((int(first), int(end)) for first, end in self.ranges)
+        wanted = "pairs (first, end) of integers, 0 <= first < end"
+        try:
+            ranges = tuple((index(first), index(end)) for first, end in self.ranges)
+        except (TypeError, ValueError):
+            pytree.require(False, self, "ranges", self.ranges, wanted)
         good = all(0 <= first < end for first, end in ranges)
-        pytree.require(good, self, "ranges", self.ranges, "pairs (first, end), 0 <= first < end")
+        pytree.require(good, self, "ranges", self.ranges, wanted)
         vars(self)["ranges"] = ranges
 
     def init(self, key: Array, num_inputs: int, dtype: DTypeLike) -> State:
+        good = all(end <= num_inputs for _, end in self.ranges)
+        pytree.require(good, self, "ranges", self.ranges, f"within the {num_inputs} inputs")
         return self.scaler.init(key, num_inputs, dtype)
 
     def predict(self, state: State, x: Array) -> tuple[Array, Aux]:

@@ -353,3 +353,20 @@ def test_capacity_is_checked(capacity):
     wanted = f"RunningRanks: capacity must be an integer of at least 1; got {capacity!r}"
     with pytest.raises(ValueError, match=wanted):
         wrappers.RunningRanks(capacity)
+
+
+@pytest.mark.parametrize(
+    "ranges", [None, (0, 1), ((0, 1.5),), ((1, 1),), ((-1, 1),), (("a", "b"),)]
+)
+def test_ranges_that_are_left_unchanged_are_checked(ranges):
+    with pytest.raises(
+        ValueError, match=r"AllBut: ranges must be pairs \(first, end\) of integer"
+    ):
+        wrappers.AllBut(wrappers.RunningMoments(), ranges)
+
+
+def test_ranges_beyond_the_inputs_are_refused():
+    scaler = wrappers.AllBut(wrappers.RunningMoments(), ((1, np.int64(3)),))
+    scaler.init(jax.random.key(0), 3, np.float32)
+    with pytest.raises(ValueError, match="AllBut: ranges must be within the 2 inputs; got"):
+        scaler.init(jax.random.key(0), 2, np.float32)
