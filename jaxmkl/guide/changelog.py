@@ -44,7 +44,8 @@
 
 - ARFF; text as TF-IDF; more forms of numbers (CHF 5, (4%), 5,00-), dates and times; 100,000
   columns; npz, Parquet and Arrow through pipes; rows of pandas by name.
-- Classes such as 007 keep their zeros, labels of pandas their dtypes.
+- Classes such as 007 keep their zeros, labels of pandas their dtypes; estimators learn columns far
+  from 0, and have ``predict_log_proba``.
 - A first line of CSV that is a row or a title is refused, unless ``--names``, ``--header`` or
   ``--no-header`` say what it is; so are columns of both 999 and 1,234,
   which were text. ``--missing`` names words for gaps; ``--longest-line`` allows longer lines.
@@ -52,11 +53,11 @@
   survives a kill (:mod:`jaxmkl.guide.serving`).
 - ``jaxmkl export`` writes a pipeline for NumPy alone, or for StableHLO (:mod:`jaxmkl.export`).
 - A pipeline learns: ``pipeline.ask(row)``, ``learn(id, label)`` in any order, ``save(path)``.
-- Runs have linear and boosted baselines, and say what to do next; reports show columns that
-  matter, effects, residuals, recall by class.
+- Runs have linear and boosted baselines and say what to do next; reports show effects, residuals,
+  recall by class.
 - ``predict -`` and ``run -`` answer rows as they come.
 - ``--bad-rows N`` skips rows that cannot be read, in Python :class:`jaxmkl.tables.SkippedRows`.
-- No file is written that is read, named twice, or written by another program.
+- No file is written that is also read, or twice.
 
 **Pools**
 
@@ -83,7 +84,8 @@
 - ``amkl``, ``amkl_aks``, ``scaled_targets`` always ask for the first label.
 - ``FourierFeatures`` have |z|² = 1; ``scale="sum"`` is as before.
 - ``PoolSelector`` and ``jaxmkl select`` choose by TED, of at most 4,000 distinct rows, and take no
-  column named target, y, label or class as an input; the papers' methods are there by name.
+  column named target, y, label or class as an input.
+- ``design.rrss`` in float32 chooses other points.
 - ``design.ted`` takes a share of the mean diagonal; ``share_of="columns"`` is as before.
 - A label a hundred times all before it is refused (``state.outlying``).
 - ``run`` predicts 0 before a first label, and judges what comes after it.
