@@ -410,7 +410,7 @@ class MKL(Algorithm[MKLState, MKLCode, MKLAux]):
         return after.replace(noise=noise)
 
     def close(self, state: MKLState, codes: FrameCode) -> MKLState:
-        # the codes of parts may be empty
+        # of the frame's code, as those of parts may be empty
         size, memory = len(codes.usable), codes.own.memory
         banks = self._banks(state, codes.own.models)
         models = tuple(bank.close(*own, state.round) for bank, *own in banks)

@@ -492,6 +492,7 @@ def with_own(aggregate, **given):
     return learner, learner.init(jax.random.key(0), num_inputs=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("K", [None, 2])
 @pytest.mark.parametrize("value", [0, 0.5, np.float64(0.5), True])
 def test_a_prediction_may_be_a_plain_number(value, K):

@@ -157,6 +157,7 @@ def test_bad_rows_are_skipped_and_counted(flowers, tmp_path, monkeypatch, capsys
     assert json.loads((tmp_path / "parts" / "run.json").read_text())["num_rows"] == 595
 
 
+@pytest.mark.slow
 def test_a_chunk_of_bad_rows_alone(flowers, tmp_path):
     changed(flowers, {(row, "b"): "tall" for row in range(129, 193)})
     assert main([*command(flowers, tmp_path / "out"), *ONE, "--bad-rows", "64"]) == 0

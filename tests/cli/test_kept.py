@@ -120,6 +120,7 @@ def test_what_was_written_behind_the_checkpoint_is_written_again(
     assert lines.count("\n") == 2
 
 
+@pytest.mark.slow
 def test_a_checkpoint_without_the_last_rows_and_figures_goes_on(flowers, tmp_path):
     kept = tmp_path / "kept"
     parts = command(flowers, tmp_path / "parts", "--checkpoint", str(kept))

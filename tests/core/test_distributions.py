@@ -289,6 +289,7 @@ def test_infinite_labels_have_no_density_and_missing_ones_none_that_is_known():
     assert np.isfinite(np.asarray(slopes)[[0, 1, 3, 4]]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ratio", [1e3, 1e4])
 def test_crps_of_scales_far_apart(x64, ratio):
     """Half the expected distance of two draws, by integration on a grid of logarithms."""

@@ -227,6 +227,7 @@ def test_one_eigendecomposition_is_as_good_as_a_system_a_column(gram: np.ndarray
         np.testing.assert_allclose(found, oracle.rrss_step(gram, sizes, c), rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_rrss_of_few_directions_has_its_digits_in_single_precision() -> None:
     """With a linear kernel all residuals become small, and are not lost beside the kernel."""
     features = np.random.default_rng(0).normal(size=(60, 4))

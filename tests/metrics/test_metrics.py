@@ -209,6 +209,7 @@ def test_metrics_against_scikit_learn(num_classes):
 # --- intervals --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @either
 def test_counts_of_long_streams_are_exact(library):
     """Single precision counts ones no further than 2^24."""

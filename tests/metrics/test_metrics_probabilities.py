@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from jaxmkl import metrics
+from tests.common.marks import quick
 
 SMALL_PROGRAMS = True
 
@@ -426,7 +427,7 @@ def test_a_label_that_is_missing_has_no_derivative(metric, predicted):
         np.testing.assert_array_equal(one[1], np.zeros_like(one[1]))
 
 
-@pytest.mark.parametrize("scale", [1e-30, 1e-44, 1.0])
+@pytest.mark.parametrize("scale", quick([1e-30], [1e-30, 1e-44, 1.0]))
 @pytest.mark.parametrize("metric", [metrics.crps_normal, metrics.crps_student])
 def test_a_scale_that_is_lost_beside_the_distance(metric, scale):
     """The score is the distance, and has its derivatives, though no square of z is finite."""

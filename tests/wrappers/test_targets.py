@@ -174,6 +174,7 @@ def test_dtypes_that_are_never_promoted_by_themselves():
         assert jaxmkl.run(learner, state, X, y)[0].residual > 0
 
 
+@pytest.mark.slow
 def test_losses_have_derivatives_by_the_labels(x64):
     """The variance after the first label is 0, where the root has no derivative."""
     learner = scaled_targets(jaxmkl.raker(jaxmkl.Gaussian(1.0), num_features=4))
