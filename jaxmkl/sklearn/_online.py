@@ -52,8 +52,10 @@ def offset_of(numbers: np.ndarray) -> np.ndarray:
     >>> offset_of(np.array([[1.7e9, 3.0], [1.7e9 + 60, 1.0]]))
     array([1.7e+09, 0.0e+00])
     """
-    first = numbers[0].astype(np.float64)
-    return np.where(np.abs(first) > FAR * np.ptp(numbers, axis=0), first, 0.0)
+    numbers = numbers.astype(np.float64, copy=False)
+    with np.errstate(over="ignore"):
+        near = FAR * np.ptp(numbers, axis=0)
+    return np.where(np.abs(numbers[0]) > near, numbers[0], 0.0)
 
 
 class Parametrised(BaseEstimator):

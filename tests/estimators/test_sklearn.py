@@ -187,6 +187,7 @@ def test_changes_far_from_zero_are_learned(numbers):
     np.testing.assert_allclose(far.predict(X + 1.7e9) - 2**31, near, rtol=1e-4)
     assert far.X_offset_.tolist() == (X[0] + 1.7e9).tolist()
     assert far.y_offset_ == y[0] + 2**31
+    assert far.fit(X, y > y[0]).y_offset_ == 0
     parts = regressor().partial_fit(X[:1] + 1.7e9, y[:1]).partial_fit(X[1:] + 1.7e9, y[1:])
     np.testing.assert_allclose(parts.predict(X + 1.7e9), near, rtol=1e-4)
 
