@@ -87,6 +87,7 @@ def test_hedge_discounts_what_is_judged(cost, loss, costs, x64):
         assert float(jnp.max(after.log_weights)) == 0
 
 
+@pytest.mark.slow
 def test_where_nobody_is_judged_no_bit_changes():
     state = HedgeState(jnp.asarray([-3.25, 0.0, -0.7], jnp.float32))
     for rule in (Hedge(0.7), DrawOne(0.7)):
@@ -378,6 +379,7 @@ def test_a_million_rounds_of_large_losses():
     np.testing.assert_allclose(log_weights[3], -1e6, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_derivative_by_the_rate():
     """dp/dη = -p (l - Σ p l), whatever shift keeps the log-weights centred."""
     losses = np.array([0.3, 1.2, 0.1, 2.0])

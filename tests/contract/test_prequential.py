@@ -92,6 +92,7 @@ def rows_of(outputs):
 
 
 # the contract has each of the others by itself, in runs
+@pytest.mark.slow
 @pytest.mark.parametrize("name", long(["numbers"], LEARNERS))
 def test_run_and_stream(name):
     late = LATE if "late" in name else 0

@@ -90,6 +90,7 @@ def test_samples():
     assert shape.shape == (5, 3)
 
 
+@pytest.mark.slow
 def test_shapes_and_units():
     many = StudentMixture(
         jnp.zeros((6, 2)), jnp.ones((6, 2, 4)), jnp.full((6, 2, 4), 0.25), DEGREES

@@ -35,6 +35,7 @@ def begun(learner, rows=20):
 RECIPES = long(["bpas"], jaxmkl.LEARNERS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RECIPES)
 def test_rows_up_to_a_power_of_two_compile_once(name, compiled):
     learner = small(name)

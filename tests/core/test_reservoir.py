@@ -103,6 +103,7 @@ def merged(reservoir, key, lengths):
     return shards, reservoir.merged(states, None)
 
 
+@pytest.mark.slow
 def test_merged_shards_are_a_sample_of_all():
     """As many of each as it has examples, but for chance, each once, from its own sample."""
     reservoir, lengths = Reservoir(40), (10, 60, 330)

@@ -203,6 +203,7 @@ def test_several_kernels_choose_nothing_where_none_of_them_would(
     np.testing.assert_allclose(weights, wanted, atol=2e-3)
 
 
+@pytest.mark.slow
 def test_lambda_max_is_where_the_conditions_of_none_begin_to_hold(gram: np.ndarray) -> None:
     zero = np.zeros_like(gram)
     largest = oracle.largest_penalty(gram)
@@ -331,6 +332,7 @@ def test_greedy_choices_do_not_depend_on_the_order_of_points(method: str) -> Non
     np.testing.assert_allclose(here.scores, there.scores[order], rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_of_three_clusters_facility_takes_one_point_each() -> None:
     draws = np.random.default_rng(8)
     cluster = np.arange(60) % 3
@@ -401,6 +403,7 @@ def test_gmkal_stands_at_the_literal_coefficients(grams: np.ndarray) -> None:
     assert steepness.max() <= 1 + 1e-4
 
 
+@pytest.mark.slow
 def test_one_kernel_in_a_stack_is_cted(gram: np.ndarray) -> None:
     alone, stacked = design.cted(gram), design.gmkal(gram[None])
     np.testing.assert_array_equal(alone.scores, stacked.scores)

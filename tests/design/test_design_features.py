@@ -150,6 +150,7 @@ def test_nothing_of_the_size_of_a_gram_matrix_is_formed(method: str) -> None:
     assert "50x50" in dense.as_text()  # so the search would find one
 
 
+@pytest.mark.slow
 def test_sums_of_rows_beyond_the_largest_are_their_norms(monkeypatch: pytest.MonkeyPatch) -> None:
     draws = np.random.default_rng(0)
     F = jnp.asarray(draws.normal(size=(200, 6)), jnp.float32)

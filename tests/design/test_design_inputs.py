@@ -238,6 +238,7 @@ def test_bad_points_are_refused(arguments: dict, message: str) -> None:
 # --- kinds of arrays -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", quick(["ted", "gmkal"], ALL))
 def test_gram_matrices_of_any_dtype(method: str) -> None:
     K = np.diag([1.0, 2.0, 4.0]) + 0.5  # exact in all of them

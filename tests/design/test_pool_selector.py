@@ -185,6 +185,7 @@ def test_from_points_is_what_the_selector_does():
     assert again.ranking.tolist() == found.ranking.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int32])
 def test_sparse_rows_are_taken_as_they_stand(dtype):
     dense = np.random.default_rng(2).poisson(0.3, size=(40, 30)).astype(dtype)
@@ -302,6 +303,7 @@ def test_labels_are_no_inputs(name, tmp_path, capsys):
 # --- what kinds of arrays ------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_points_in_any_dtype_are_chosen_alike():
     X = np.random.default_rng(0).integers(-4, 5, (30, 3))
     wanted = design.from_points(X.astype(float), 6).ranking.tolist()

@@ -462,6 +462,7 @@ def test_in_a_pipeline_and_a_pickle(classes, numbers):
 FRAMES = [name for name in ("polars", "pandas") if importlib.util.find_spec(name)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", FRAMES)
 def test_columns_of_frames_have_names(numbers, package):
     X, y = numbers

@@ -474,6 +474,7 @@ def units(quick=False):
     return [unit for play in PLAN for unit in play.units(quick)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quick", [False, True])
 def test_every_unit_is_what_its_command_plays(quick):
     names = [unit.name for unit in units(quick)]

@@ -158,6 +158,7 @@ def test_times_and_amounts_are_predicted_the_same(tmp_path):
     assert exported.header["format"] == 3
 
 
+@pytest.mark.slow
 def test_files_of_other_versions(plants, tmp_path):
     """Older ones do not tell which blanks are ignored, and newer ones are refused."""
     path, rows = tmp_path / "model.npz", [{"height": " 1.5 ", "colour": "red ", "note": " tree"}]

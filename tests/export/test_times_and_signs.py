@@ -73,6 +73,7 @@ CELLS = {
 TYPED = {"typed": st.none() | MOMENTS, "lasting": st.none() | st.timedeltas(-DAYS, DAYS)}
 
 
+@pytest.mark.slow
 @given(st.lists(st.fixed_dictionaries(CELLS | TYPED), min_size=1, max_size=4))
 def test_cells_are_read_as_by_the_pipeline(orders, rows):
     pipeline, exported = orders

@@ -92,6 +92,7 @@ def test_the_oracle_samples_the_same(size, arguments, x64):
     np.testing.assert_array_equal(state.rows[:n], oracle.rows())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dtype", "tolerance"),
     quick([(np.float64, 1e-10)], [(np.float64, 1e-10), (np.float32, 1e-4)]),
@@ -186,6 +187,7 @@ def test_values_that_double_precision_has_not_are_0():
     np.testing.assert_array_equal(phi, 0)
 
 
+@pytest.mark.slow
 def test_earlier_coordinates_stay_as_they_were(x64):
     dictionary = SampledDictionary(60)
     X, uniform = data()

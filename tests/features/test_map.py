@@ -119,6 +119,7 @@ def stream(num_examples=48):
     return X, X @ np.array([1.0, -2.0, 0.5]) + 0.1 * rng.normal(size=num_examples)
 
 
+@pytest.mark.slow
 def test_whitening_is_that_of_all_inputs_before(x64):
     X, y = stream()
     made = learner(Whitening(), updates.OGD(0.1))

@@ -116,6 +116,7 @@ def test_parameters_are_a_persons(x64):
     chex.assert_trees_all_close(again, kernel, rtol=1e-14)
 
 
+@pytest.mark.slow
 def test_every_start_is_drawn():
     space = kernels.GaussianWidths(start=(0.5, 1.0, 2.0))
     assert space.num_starts == 3

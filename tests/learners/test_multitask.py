@@ -209,6 +209,7 @@ def test_covariances_stay_positive_in_single_precision():
     assert np.linalg.eigvalsh(given).min() > 0
 
 
+@pytest.mark.slow
 def test_memory_is_that_of_the_covariances():
     for components, vectors in (("both", 0.5), ("mixed", 0.8)):
         learner = make(29, size=100, components=components)

@@ -252,6 +252,7 @@ def slopes_of_student(scale, degrees, y):
     return jax.grad(total, argnums=(0, 1))(jnp.zeros_like(y), scale)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("degrees", [1.5, 4.0, 150.0, np.inf])
 def test_continuous_scores_have_derivatives_where_the_label_is_the_mean(degrees):

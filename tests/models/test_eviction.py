@@ -127,6 +127,7 @@ def outcomes(eviction, a, own, learned, draws, size):
     return jax.vmap(one)(draws)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by_size", [False, True])
 def test_removal_leaves_the_mean(by_size, x64):
     """The mean over the draw of every coefficient is what it was, also where one is large."""

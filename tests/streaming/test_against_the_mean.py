@@ -53,6 +53,7 @@ DRIVERS += [pytest.param(run_many, marks=pytest.mark.slow)]
 DRIVERS += [pytest.param(fit, marks=pytest.mark.endless)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("driver", DRIVERS)
 def test_whoever_is_worse_than_the_mean_is_told_why(driver):
     name = "run" if driver is fit else driver.__name__

@@ -46,6 +46,7 @@ def test_the_last_two_are_kept(tmp_path):
     assert not again.offer(learner, found[4])
 
 
+@pytest.mark.slow
 def test_by_minutes(tmp_path, monkeypatch):
     now = [0.0]
     monkeypatch.setattr(checkpoints.time, "monotonic", lambda: now[0])

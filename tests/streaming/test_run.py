@@ -57,6 +57,7 @@ def test_single_precision_into_a_double_state(module):
             run(X=bad, y=y, state=state)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint64"])
 def test_whole_inputs_are_cast(dtype):
     X, y = (np.abs(4 * array).astype(dtype) for array in data())
@@ -73,6 +74,7 @@ def test_lists_columns_and_strides_are_taken():
     assert_equal((X, y), before)
 
 
+@pytest.mark.slow
 def test_frames_of_numbers_of_several_dtypes_are_taken():
     X, y = data()
     frame = pd.DataFrame(X)

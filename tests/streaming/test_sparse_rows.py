@@ -41,6 +41,7 @@ SMALL_PROGRAMS = True
 # --- rows ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=4)
 @given(
     hnp.arrays(
@@ -79,6 +80,7 @@ def test_values_at_filled_up_places_are_not_looked_at():
     assert_equal(run(rows), run(data()[0]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["int64", "bool"])
 def test_whole_numbers_become_floating(dtype):
     X = (4 * data()[0]).astype(dtype)
@@ -184,6 +186,7 @@ def test_odd_matrices(name):
     np.testing.assert_array_equal(X.toarray(), dense)
 
 
+@pytest.mark.slow
 def test_the_callers_matrix_stays_as_it_is():
     X = odd_matrices()["duplicates in csr"]
     run(X)
@@ -243,6 +246,7 @@ def streamed(chunks, record=everything):
     return list(streaming.stream(LEARNER, begin(), chunks, block_size=BLOCK, record=record))
 
 
+@pytest.mark.slow
 def test_uneven_chunks():
     """Other lengths, other numbers of entries, an empty chunk, and dense ones between."""
     X, y = data()

@@ -165,6 +165,7 @@ def test_words_that_tell_nothing_do_not_hide_the_numbers():
     assert outputs.loss[1000:].mean() < 0.5 * y.var()
 
 
+@pytest.mark.slow
 def test_numbers_that_are_0_or_1_stay_so_and_what_is_far_later_is_clipped():
     frame = {
         "flag": [1, 0] * 100,

@@ -341,6 +341,7 @@ def test_nothing_learned_leaves_every_bit(x64):
     assert_equal(state, jax.jit(lambda: rule.init(2, 5, jnp.float64))())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_least_squares_keep_their_digits_on_examples_of_any_size(seed, x64):
     """Where |z|² / λ is far above one over the unit of rounding; with and without forgetting."""

@@ -118,6 +118,7 @@ def test_oracle(delay, most, labels, errors, x64):
 # --- counts --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outside", [True, False])
 def test_a_budget_is_spent_when_labels_are_asked_for(outside):
     X, y = data()

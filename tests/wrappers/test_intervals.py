@@ -52,6 +52,7 @@ def least_squares():
 FEATURES = jaxmkl.features.FourierFeatures(num_features=4)
 
 
+@pytest.mark.slow
 def test_oracle_in_units_of_the_deviation(x64):
     """The first labels are 0, and so are all units and errors until one is not."""
     X, y = stream(200, 0.3)
@@ -208,6 +209,7 @@ def test_every_half_of_the_papers_streams_is_covered(name, dataset, data_dir):
     assert jaxmkl.metrics.width(low, high) < 3.3 * np.std(y)
 
 
+@pytest.mark.slow
 def test_dtypes_that_are_never_promoted_by_themselves():
     X, y = (array.astype(np.float32) for array in stream(4, 0.3))
     learner = intervals(jaxmkl.raker(KERNELS, num_features=4))

@@ -180,6 +180,7 @@ def test_late_answers_do_not_overdraw(budgeted):
     assert int(state.round) == NUM_EXAMPLES
 
 
+@pytest.mark.slow
 def test_what_is_asked_for_is_outstanding_until_it_comes():
     learner = wrappers.label_budget(small(), 3)
     X, y = data()

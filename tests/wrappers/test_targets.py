@@ -82,6 +82,7 @@ def test_the_first_label_is_asked_for():
     assert len(asked[0]) == 3
 
 
+@pytest.mark.slow
 def test_a_budget_inside_is_hard_before_the_first_label():
     learner = scaled_targets(jaxmkl.label_budget(jaxmkl.raker(KERNELS, num_features=4), 3))
     X, _ = stream(12)
@@ -166,6 +167,7 @@ def test_errors(make, argument):
         make()
 
 
+@pytest.mark.slow
 def test_dtypes_that_are_never_promoted_by_themselves():
     learner = scaled_targets(jaxmkl.raker(KERNELS, num_features=4), clip=3.0)
     state = learner.init(jax.random.key(0), 2)
