@@ -15,7 +15,14 @@ from jaxmkl._types import PyTree
 from jaxmkl.features import LinearFeatures
 from jaxmkl.kernels import Gaussian, Kernel, KernelDictionary, OnColumns, Product, Sum, two_decades
 from jaxmkl.mkl import MKL
-from jaxmkl.models import FeatureModels, LikelihoodModels, MetricModels, SideBySide, TreeModels
+from jaxmkl.models import (
+    FeatureModels,
+    LikelihoodModels,
+    MetricModels,
+    NeighbourModels,
+    SideBySide,
+    TreeModels,
+)
 from jaxmkl.models.bank import Bank
 from jaxmkl.query import Rate
 from jaxmkl.recipes import LEARNERS
@@ -42,6 +49,7 @@ BANKS: Mapping[type, str] = {
     MetricModels: "metric",
     LikelihoodModels: "likelihood",
     TreeModels: "trees",
+    NeighbourModels: "neighbours",
 }
 #: Arguments that follow from the labels, if a recipe has them.
 BY_TASK = "task", "num_outputs", "num_classes"

@@ -20,7 +20,7 @@ Imports point down this list; a private module is imported by its own package al
     ├── checkpoint.py   learners and states in files
     ├── wrappers/       learners around a learner: scaling, metrics, budgets, late labels
     ├── learners/       learners that are not composed: moving kernels, sketches, many tasks
-    ├── models/         banks: on features, with a learned metric, of trees, on supports
+    ├── models/         banks: on features, with a learned metric, trees, supports, neighbours
     ├── _algorithm.py   the frame of all algorithms;  _learner.py  the protocol
     ├── aggregate/  query.py  select.py       three of the four questions
     ├── updates/        rules: gradient steps, passive aggressive, least squares, optax

@@ -10,7 +10,8 @@
   boosted trees stand beside its forest.
 - :func:`jaxmkl.recipes.published`: learners as their papers run them.
 - Losses are values, as ``Huber(0.5)``, or your own; ``updates.Optax`` is a rule.
-- ``kernel.on(columns)``; random features of products of kernels; ``expert_mkl(banks="linear")``.
+- ``kernel.on(columns)``; random features of products of kernels; banks "linear" and "neighbours"
+  of ``expert_mkl``.
 - ``Hedge(penalty=)``, ``Disagreement(loss=)``, ``Sampled(sampled=)``, ``RemoveUnbiased``,
   ``proj_ka(two_passes=)``, ``oks_sil(gradients=)``.
 - Least squares, ``projectron``, ``proj_ka``, ``spa``, ``multitask`` keep digits in float32.

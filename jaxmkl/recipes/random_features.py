@@ -42,6 +42,7 @@ from jaxmkl.models import (
     FeatureModels,
     LikelihoodModels,
     MetricModels,
+    NeighbourModels,
     SideBySide,
     TreeModels,
 )
@@ -51,7 +52,10 @@ from jaxmkl.select import AdaptiveKernelSelection, Select
 from jaxmkl.updates import OGD, RLS
 
 LEARNED = "fixed", "full", "likelihood_diagonal", "trees"
-BANKS = "fixed", "diagonal", "full", "likelihood_diagonal", "likelihood_full", "trees", "linear"
+BANKS = (
+    *("fixed", "diagonal", "full", "likelihood_diagonal", "likelihood_full"),
+    *("trees", "neighbours", "linear"),
+)
 RELATIVE_WIDTHS = (0.5, 1.0, 2.0)  # of banks with a metric, in units of sqrt(D)
 
 
@@ -291,6 +295,8 @@ def expert_mkl(
       (:class:`jaxmkl.models.LikelihoodModels`, 10 steps of rate .2 on 500 examples).
     - "trees" has a forest that grows with the stream, and a boosted model of trees beside it
       (:class:`jaxmkl.models.TreeModels`, 24 stages).
+    - "neighbours" has a mean of the latest 4,000 labels, near examples first
+      (:class:`jaxmkl.models.NeighbourModels`), for tables in which rows of a kind lie close.
     - "linear" has least squares (λ of .01, .1 and 1) on the inputs themselves
       (:class:`jaxmkl.features.LinearFeatures`), for hundreds of inputs such as words of a text.
 
@@ -377,6 +383,8 @@ def expert_mkl(
     if "trees" in names:
         loss = "squared" if task == "regression" else "logistic"
         models.append(TreeModels(stages=24, loss=loss))
+    if "neighbours" in names:
+        models.append(NeighbourModels())
     if "linear" in names:
         models.append(FeatureModels(Linear(), RLS((0.01, 0.1, 1.0)), LinearFeatures()))
     K = outputs_of("expert_mkl", task, num_outputs, num_classes)
