@@ -37,8 +37,7 @@ _POINTS = {jnp: np.polynomial.legendre.leggauss(64), np: np.polynomial.legendre.
 
 def _several_degrees(owner: object, name: str, value: object) -> tuple[float, ...]:
     degrees = np.atleast_1d(np.asarray(value, np.float64))
-    good = bool(((degrees > 2.0) & (degrees < np.inf)).all())
-    good = good and degrees.ndim == 1 and degrees.size > 0
+    good = degrees.ndim == 1 and degrees.size > 0 and all((degrees > 2.0) & (degrees < np.inf))
     wanted = "finite numbers above 2, with which variances are finite"
     pytree.require(good, owner, name, value, wanted)
     return tuple(degrees.tolist())
@@ -267,7 +266,8 @@ class _Parts:
         """The probability (J, ...) of exceeding a distance of at least 0, for each part."""
         far = self._xp.minimum(self._xp.abs(distance)[None] / self.scales, 1e15)
         if self._xp is jnp:
-            return jnp.stack(list(map(_tail, far, self.degrees)))
+            wide = jnp.promote_types(far.dtype, jnp.float32)  # in bfloat16 sums lose all digits
+            return jnp.stack(list(map(_tail, far.astype(wide), self.degrees))).astype(far.dtype)
         square = zip(np.square(far, out=far), self.degrees, strict=True)
         return np.stack([0.5 - within(each / nu, nu) / 2.0 for each, nu in square])
 

@@ -51,8 +51,10 @@ class Intervals(OnBlocks[IntervalsState, Code, tuple]):
     def init(self, key: Array, num_inputs: int, dtype: DTypeLike | None = None) -> IntervalsState:
         inner = self.learner.init(key, num_inputs, dtype)
         shape, dtype = self._label_shape, self.learner.dtype(inner)
-        unknown, none = jnp.full(shape, jnp.nan, dtype), jnp.zeros((), jnp.int32)
-        return IntervalsState(inner, unknown, jnp.zeros(shape, dtype), unknown, none)
+        # a buffer for each, as states may be donated
+        quantile, radius = (jnp.full(shape, jnp.nan, dtype) for _ in range(2))
+        none = jnp.zeros((), jnp.int32)
+        return IntervalsState(inner, quantile, jnp.zeros(shape, dtype), radius, none)
 
     def predict_code(self, state: IntervalsState, code: Code) -> tuple[Prediction, tuple]:
         """The prediction, and the interval around its value."""

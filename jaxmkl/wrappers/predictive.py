@@ -229,14 +229,15 @@ def _features(own: Density, waves: Array, value: Array, variance: Array | None) 
 
 
 def _distribution(own: Density, features: Array, value: Array) -> StudentMixture:
-    limits = np.log(np.asarray([jnp.finfo(value.dtype).tiny, jnp.finfo(value.dtype).max]))
+    finite = jnp.finfo(value.dtype)
+    limits = np.add(np.log(np.asarray([finite.tiny, finite.max])), (5.0, -5.0))
     # few errors may all be small by chance: parts are wider, one at least as wide as the labels
     few = jnp.maximum(own.number - 1, 1).astype(value.dtype)
     wide = own.running[1] + math.log(100.0) / few * jnp.asarray(WIDER, value.dtype)
     wide = wide.at[0].max(_log(own.labels.variance))
     log_square = own.running[1] + own.scale.predict(RULE, features)[0] + own.offsets
     log_square = jnp.where(own.number < ALONE, wide, log_square)
-    log_square = jnp.clip(log_square, limits[0] + 5.0, limits[1] - 5.0)
+    log_square = jnp.clip(log_square, *limits.astype(value.dtype))
     weights = (1.0 - UNIFORM) * jax.nn.softmax(own.log_weights) + UNIFORM / len(DEGREES)
     return StudentMixture(value, jnp.exp(log_square / 2.0), weights, DEGREES)
 

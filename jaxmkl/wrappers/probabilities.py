@@ -214,10 +214,12 @@ def _calibrated(own: Calibration, aux: ProbabilitiesAux, of: Array) -> Calibrati
     log_weights = own.log_shares + jnp.sum(jnp.where(of[None], aux.log_shares, 0.0), axis=1)
     uniform = 1.0 / (number.astype(dtype) + 1.0)
     shares = (1.0 - uniform) * jax.nn.softmax(log_weights) + uniform / len(log_weights)
+    wide = jnp.promote_types(dtype, jnp.float32)  # LAPACK has no bfloat16
+    change = jnp.linalg.solve(curvatures.astype(wide), gradients[..., None].astype(wide))
     return Calibration(
         log_scale=own.log_scale - jnp.clip(step, -0.5, 0.5),
         curvature=curvature,
-        weights=own.weights - jnp.linalg.solve(curvatures, gradients[..., None])[..., 0],
+        weights=own.weights - change[..., 0].astype(dtype),
         curvatures=curvatures,
         log_shares=jnp.log(shares),
         number=number,

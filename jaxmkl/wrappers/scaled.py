@@ -182,11 +182,12 @@ class RunningRanks(Scaler[RunningRanksState, tuple[Array, Array]]):
 
     def predict(self, state: RunningRanksState, x: Array) -> tuple[Array, tuple[Array, Array]]:
         """The scaled x, and the pair of its place in the sample (C for none) and x."""
-        n = jnp.minimum(state.num_seen, self.capacity).astype(x.dtype)
+        dtype = jnp.promote_types(x.dtype, jnp.float32)  # bfloat16 has no counts above 256
+        n = jnp.minimum(state.num_seen, self.capacity).astype(dtype)
         # empty places hold infinity, which is neither below x nor equal to it
-        below = jnp.sum(state.sample < x[None], axis=0, dtype=jnp.int32).astype(x.dtype)
-        equal = jnp.sum(state.sample == x[None], axis=0, dtype=jnp.int32).astype(x.dtype)
-        scaled = jax.scipy.special.ndtri((below + 0.5 * (equal + 1.0)) / (n + 1.0))
+        below = jnp.sum(state.sample < x[None], axis=0, dtype=jnp.int32).astype(dtype)
+        equal = jnp.sum(state.sample == x[None], axis=0, dtype=jnp.int32).astype(dtype)
+        scaled = jax.scipy.special.ndtri((below + 0.5 * (equal + 1.0)) / (n + 1.0)).astype(x.dtype)
         key = jax.random.fold_in(state.key, state.num_seen)
         drawn = jax.random.randint(key, (), 0, count_on(state.num_seen), jnp.int32)
         place = jnp.where(state.num_seen < self.capacity, state.num_seen, drawn)

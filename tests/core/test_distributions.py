@@ -126,6 +126,16 @@ def test_quantiles_are_inverse_and_have_derivatives(share, mean, scale):
         assert float(product) == pytest.approx(1.0, rel=1e-6)
 
 
+@pytest.mark.slow
+def test_distributions_in_bfloat16():
+    of_two = jax.tree.map(lambda part: jnp.asarray(part, jnp.bfloat16), mixture())
+    y = jnp.linspace(-3.0, 4.0, 15).astype(jnp.bfloat16)
+    below = cdf(of_two, y)
+    assert below.dtype == quantile(of_two, below).dtype == jnp.bfloat16
+    np.testing.assert_allclose(below, cdf(mixture(), y), atol=0.01)
+    np.testing.assert_allclose(quantile(of_two, below), y, atol=0.1)
+
+
 def test_extremes_are_finite():
     """Scales from 1e-15 to 1e15, and labels as far."""
     y = np.float32([0.0, 1e15, -1e-15, -1e15, 1e-15])

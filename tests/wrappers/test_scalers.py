@@ -279,6 +279,14 @@ def test_ranks_in_single_precision():
     np.testing.assert_allclose(Z, ranks_by_prefix(X.astype(np.float64)), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
+def test_ranks_count_beyond_256_in_bfloat16():
+    X = np.random.default_rng(0).integers(-64, 64, (400, 2))
+    scaler, key = wrappers.RunningRanks(capacity=512), jax.random.key(0)
+    found, wanted = (run(scaler, X.astype(dtype), key)[1] for dtype in ("bfloat16", "float32"))
+    np.testing.assert_array_equal(found, wanted.astype("bfloat16"))
+
+
 def test_ranks_do_not_change_under_monotone_transformations():
     """Also when the sample is full, and with ties."""
     X = np.random.default_rng(2).integers(-30, 30, size=(200, 2)).astype(np.float64)
