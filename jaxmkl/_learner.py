@@ -255,7 +255,12 @@ class Learner(abilities.NoMethods, abc.ABC, Generic[State, Code, Aux]):
 
     @compiled_round
     def update(self, state: State, x: ArrayLike, y: ArrayLike) -> State:
-        """The next state after the label ``y`` of ``x`` arrived; compiled at the first call."""
+        """The next state after the label ``y`` of ``x`` arrived; compiled at the first call.
+
+        If the label is late, ``x`` is still learned as this state predicts it, say with the labels
+        that :func:`jaxmkl.wrappers.lagged` has now; :func:`jaxmkl.wrappers.delayed` keeps those
+        that it was predicted with.
+        """
         y = self._label(state, y)
         return reported(self, state, learned_late(self, state, state, x, y, True))
 

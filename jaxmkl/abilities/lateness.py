@@ -1,8 +1,8 @@
 """Lateness: labels that come after other examples were predicted.
 
-:meth:`jaxmkl.Learner.ask` awaits a label, and :meth:`jaxmkl.Learner.update` receives it. An
-example is learned as it was predicted, with the context that it had then
-(:func:`jaxmkl.wrappers.delayed`).
+:meth:`jaxmkl.Learner.ask` awaits a label, and :meth:`jaxmkl.Learner.update` receives it.
+:func:`jaxmkl.wrappers.delayed`, and sessions of pipelines, keep the context that an example had
+when it was predicted, and learn it so; ``update`` by hand learns it with the context of its state.
 """
 
 import functools

@@ -19,7 +19,10 @@ def library_of(*values: Data) -> ModuleType:
 
 
 def numeric(**values: Data) -> tuple:
-    """The :func:`library_of` some arrays, by their names, and the arrays (float64 in NumPy)."""
+    """The :func:`library_of` some arrays, by their names, and the arrays.
+
+    They are of float64 in NumPy, and at least of float32 in JAX, as sums are of many rounds.
+    """
     for name, value in values.items():
         refuse_listed(name, value)
     given: dict[str, Any] = {name: unmasked(value) for name, value in values.items()}
@@ -27,7 +30,8 @@ def numeric(**values: Data) -> tuple:
         read = (real_array(name, floats(np.asarray(value))) for name, value in given.items())
         return np, *(np.asarray(value, np.float64) for value in read)
     arrays = (as_array(name, value) for name, value in given.items())
-    return jnp, *(a.astype(jnp.result_type(a, float)) for a in arrays)
+    kinds = ((a, jnp.promote_types(jnp.result_type(a, float), jnp.float32)) for a in arrays)
+    return jnp, *(array.astype(dtype) for array, dtype in kinds)
 
 
 def paired(caller: str, first: Data, second: Data, names: tuple = ("prediction", "y")) -> tuple:

@@ -56,6 +56,14 @@ def test_running_mse_against_a_loop(table):
     np.testing.assert_allclose(result, expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
+def test_sums_of_small_dtypes_lose_nothing(dtype):
+    values = jnp.tile(jnp.array([100.0, 300.0], dtype), 1000)
+    means = metrics.running_mean(values)
+    np.testing.assert_allclose(means, np.cumsum(np.float64(values)) / np.arange(1, 2001))
+    assert metrics.running_mse(values, jnp.zeros(2000, dtype))[-1] == 50_000
+
+
 def test_an_error_without_bound_is_not_left_out():
     assert metrics.running_mse([1.0, np.inf, 0.0], [0.0, 0.0, 0.0])[-1] == np.inf
 
