@@ -85,7 +85,9 @@ def metric_of(
         metric = jnp.sqrt(jnp.maximum(values, 0) ** power)
         squares = metric**2
     else:
-        values, vectors = jnp.linalg.eigh(values)
+        wide = jnp.promote_types(values.dtype, jnp.float32)  # LAPACK has no bfloat16
+        found = jnp.linalg.eigh(values.astype(wide))
+        values, vectors = (part.astype(moments.dtype) for part in found)
         roots = jnp.sqrt(jnp.maximum(values, 0) ** power)
         metric = jnp.dot(vectors * roots[None], vectors.T, precision=_HIGHEST) * signs[None]
         squares = jnp.sum(metric**2, axis=1)

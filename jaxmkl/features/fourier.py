@@ -70,7 +70,9 @@ def _derivative_of_sines(size: float, primals: tuple, tangents: tuple) -> tuple:
 
 
 def _qr(matrices: jax.Array) -> tuple[jax.Array, jax.Array]:
-    return tuple(jnp.linalg.qr(matrices))  # type: ignore[return-value]
+    wide = matrices.astype(jnp.promote_types(matrices.dtype, jnp.float32))  # as LAPACK has them
+    q, r = jnp.linalg.qr(wide)
+    return q.astype(matrices.dtype), r.astype(matrices.dtype)
 
 
 def _qr_in_turn(matrices: jax.Array) -> tuple[jax.Array, jax.Array]:

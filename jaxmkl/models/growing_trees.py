@@ -360,7 +360,8 @@ def grown_in_pieces(
     node = jnp.where(inside[:, None], trees[None], -1).reshape(-1)
     # -1 is the last place, behind the trees
     of_all = jnp.zeros((T + 1, 1 + K), jnp.int32).at[node].add(points.counted)[:T]
-    halves = jnp.broadcast_to(root.astype(own.dtype), (T, 6)).at[:, :2].set(trees[:, None])
+    root = jnp.broadcast_to(root.astype(own.dtype), (T, 6))
+    halves = root.at[:, :2].set(trees[:, None].astype(own.dtype))
     nodes = jnp.pad(of_all, ((0, 0), (2, 0))).at[:, 1].set(4 * N * T)
     begun = _Growth(
         node=node,

@@ -139,7 +139,7 @@ def evidence(
       squares: Σ y² (K,).
       ridge: λ.
     """
-    unit, K = jnp.finfo(Z.dtype).eps, y.shape[1]
+    unit, K = float(jnp.finfo(Z.dtype).eps), y.shape[1]
 
     def of_kernel(Z: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         M = Z.shape[1]

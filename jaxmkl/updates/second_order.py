@@ -346,7 +346,7 @@ class RLS(Rule[RLSState, RLSCode, RLSAux]):
         rows = Z, y.reshape(len(y), -1), counts
         information, towards = sum_over_rows(products, rows, counts > 0)
         information = share[:, None, None, None] * information
-        least = 2.0 * jnp.finfo(dtype).eps * jnp.sum(gathered_diagonal(information), axis=-1)
+        least = jnp.sum(2 * jnp.finfo(dtype).eps * gathered_diagonal(information), axis=-1)
         covariance = _inverse(information, least)
         towards = jnp.broadcast_to(towards, (towards.shape[0], *covariance.shape[:-1]))
         weights = jnp.einsum("rpml,krpl->krpm", covariance, towards, precision=_HIGHEST)
