@@ -32,6 +32,7 @@ class OneVsRestState:
     nonfinite: Array
     """The largest number of labelled rounds in which one of them diverged, int32."""
 
+    outlying = property(lambda self: 0 * self.invalid, doc="None, as classes have no size.")
     num_inputs = property(attrgetter("inner.num_inputs"), doc="Number of inputs D.")
     dtype = property(attrgetter("inner.dtype"), doc="Name of the floating dtype.")
 

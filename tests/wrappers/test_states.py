@@ -1,4 +1,4 @@
-"""States of all wrappers: buffers of their own, and types that a round keeps in bfloat16."""
+"""States of all wrappers: buffers of their own, counters, and types in bfloat16."""
 
 import jax
 import jax.numpy as jnp
@@ -37,6 +37,16 @@ def test_a_new_state_may_be_donated(name):
     leaves = [leaf for leaf in jax.tree.leaves(state) if not is_key(leaf)]
     places = [leaf.unsafe_buffer_pointer() for leaf in leaves]
     assert len(set(places)) == len(places)
+
+
+@pytest.mark.slow  # the first states are compiled
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_a_state_has_all_counters(name):
+    learner = wrappers.label_budget(WRAPPERS[name], 5)
+    state = learner.init(jax.random.key(0), 2)
+    for counter in ("round", "invalid", "outlying", "nonfinite"):
+        count = getattr(state, counter)
+        assert (count.shape, count.dtype, int(count)) == ((), jnp.int32, 0)
 
 
 @pytest.mark.slow
