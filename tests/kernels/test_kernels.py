@@ -404,6 +404,8 @@ def test_bandwidths_whose_square_underflows_tell_equal_points_from_others(family
     for kernel in (family(bandwidth), family([[bandwidth, 1.0]]), family([bandwidth, 1e-10])):
         grams = kernel.gram(X, X)
         assert_allclose(grams, np.broadcast_to(same, grams.shape), atol=1e-6)
+        slope = jax.grad(lambda kernel: jnp.sum(kernel.gram(X, X)))(kernel)
+        assert np.isfinite(slope.bandwidth).all()
         fourier = jaxmkl.features.FourierFeatures(4)
         drawn = fourier.init(jax.random.key(0), kernel, 2, np.float32)
         assert np.isfinite(fourier(kernel, drawn, X)).all()
