@@ -63,8 +63,12 @@ def choose(
     solve: Callable[..., Design],
     largest_penalty: Callable[[Pool], jax.Array],
     settings: Settings,
+    degree: float = 1.0,
 ) -> Design:
-    """Check the settings of ``owner``, solve a problem, and warn of meaningless results."""
+    """Check the settings of ``owner``, solve a problem, and warn of meaningless results.
+
+    The objective and the penalty of kernels c K are those of K times c to the power ``degree``.
+    """
     num_points, regularization, absolute, tolerance, max_iterations, smoothing = settings
     num_points = points_wanted(owner, num_points, pool.num_points)
     as_leaf(owner, "tolerance", tolerance, wanted="at least 0 and finite", minimum=0.0)
@@ -72,21 +76,26 @@ def choose(
     if smoothing is None:
         smoothing = 1e-16 if jnp.finfo(pool.dtype).bits == 64 else 1e-12
     as_positive(owner, "smoothing", smoothing)
-    bound = largest_penalty(pool)
-    penalty = penalty_of(owner, regularization, absolute, bound)
+    bound, unit = largest_penalty(pool), pool.unit**degree
+    penalty = penalty_of(owner, regularization, absolute, bound, unit)
     if not is_tracer(penalty, bound) and float(penalty) >= float(bound):
-        text = f"{float(regularization):.4g} makes a penalty of {float(penalty):.4g}, which is at "
-        text += f"or above lambda_max = {float(bound):.4g}: all coefficients vanish (of several "
+        given, largest = float(penalty * unit), float(bound * unit)
+        text = f"{float(regularization):.4g} makes a penalty of {given:.4g}, which is at "
+        text += f"or above lambda_max = {largest:.4g}: all coefficients vanish (of several "
         text += "kernels: while their weights are equal) and the ranking means nothing"
         warn_outside(f"{owner}: regularization {text}", UserWarning)
     problem = Problem(pool, penalty, jnp.asarray(smoothing, pool.dtype), tolerance, bound)
     found = solve(problem, max_iterations=max_iterations)
+    if not is_tracer(found.objective):
+        wanted = f"larger, as {pool.dtype} has too few digits for it (see jax_enable_x64)"
+        good = not jnp.isnan(found.objective[0])
+        require(good, owner, "regularization", regularization, wanted)
     few = num_points is not None and not is_tracer(found.num_active)
     if few and int(found.num_active) < num_points:  # type: ignore[operator]
         text = f"{num_points}, but only {int(found.num_active)} points are active: the others are "
         text += "unranked; a smaller regularization has more, and ted ranks any number"
         warn_outside(f"{owner}: num_points is {text}", UserWarning)
-    return found._replace(ranking=found.ranking[:num_points])
+    return found._replace(ranking=found.ranking[:num_points], objective=found.objective * unit)
 
 
 def points_wanted(
@@ -102,11 +111,11 @@ def points_wanted(
 
 
 def penalty_of(
-    owner: str, regularization: Number, absolute: bool, largest: jax.Array
+    owner: str, regularization: Number, absolute: bool, largest: jax.Array, unit: Number
 ) -> jax.Array:
-    """The penalty: ``regularization`` itself if ``absolute``, else that share of ``largest``."""
+    """The penalty: ``regularization`` / ``unit`` if ``absolute``, else a share of ``largest``."""
     given = jnp.asarray(as_positive(owner, "regularization", regularization), largest.dtype)
-    return given if absolute else given * largest
+    return given / unit if absolute else given * largest
 
 
 def iterated(
@@ -128,7 +137,7 @@ def iterated(
         objective = value + problem.penalty * jnp.sum(sizes - jnp.sqrt(problem.eps))
         violation = jnp.max(jnp.sqrt(norms) / x[: len(norms)]) - 1
         if gap:
-            violation = jnp.maximum(violation, gap[0] / objective)
+            violation = jnp.maximum(violation, gap[0] / jnp.abs(objective))
         return Move(jnp.concatenate([sizes, others]), objective, violation)
 
     least = jnp.zeros_like(start).at[: problem.pool.num_points].set(jnp.sqrt(problem.eps))

@@ -13,12 +13,15 @@ from jaxmkl._devices import left_to_xla, whole
 from jaxmkl._pytree import require
 from jaxmkl._types import PyTree
 
+WITHIN = 16  # values between 2^-16 and 2^16 are taken as they are
+
 
 class Pool(NamedTuple):
     """Kernels over a pool of points; either ``gram`` or ``features`` is None."""
 
     gram: Any  # Gram matrices (P, n, n)
     features: PyTree  # features (P, n, r); the inner products of rows are the kernels' values
+    unit: Any = 1.0  # what kernels were divided by, a power of two; see :func:`_in_units`
 
     @property
     def values(self) -> jax.Array:
@@ -65,7 +68,20 @@ def pool_of(owner: str, gram: ArrayLike | None, features: ArrayLike | None, stac
     values = values if stacked else values[None]
     if not is_tracer(values):
         _check_values(owner, argument, values, features is None)
-    return Pool(values, None) if features is None else Pool(None, values)
+    values, unit = _in_units(values)
+    return Pool(values, None, unit) if features is None else Pool(None, values, unit**2)
+
+
+def _in_units(values: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The values divided by a power of four, and this: 1 unless they are very large or small.
+
+    The methods multiply up to three values, which would overflow or vanish.
+    """
+    exponent = jnp.frexp(jnp.max(jnp.abs(values)))[1]
+    unit = jnp.exp2(jnp.where(jnp.abs(exponent) > WITHIN, exponent // 2 * 2, 0)).astype(
+        values.dtype
+    )
+    return (values if not is_tracer(unit) and unit == 1 else values / unit), unit
 
 
 def _check_values(owner: str, argument: str, values: jax.Array, is_gram: bool) -> None:

@@ -112,22 +112,24 @@ def factored(
 
 def reconstruct(
     pool: Pool, products: FeatureProducts, weights: jax.Array, d: jax.Array, penalty: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    """Squared norms |a^i|² (n,) and errors e_t = tr(R' K_t R) (P,), for given w, d > 0, lambda."""
+) -> tuple[jax.Array, jax.Array, Number]:
+    """For given w, d > 0, lambda: squared norms |a^i|² (n,), errors e_t = tr(R' K_t R) (P,), and
+    the difference of their sum, weighted, from what another formula gives: lost digits.
+    """
     if pool.gram is not None:
         K = consensus(pool.gram, weights)
         R_transposed, R = coefficients(K, d, penalty)
         norms = jnp.sum((jnp.eye(len(R), dtype=R.dtype) - R) ** 2, axis=1)
+        # K R = lambda D A, so tr(R'KR) = tr(K R) - lambda sum_i |a^i|² / d_i
+        error = jnp.sum(K * R) - penalty * jnp.sum(norms / d)
         if pool.num_kernels == 1:
-            # K R = lambda D A, so tr(R'KR) = tr(K R) - lambda sum_i |a^i|² / d_i
-            errors = (jnp.sum(K * R) - penalty * jnp.sum(norms / d))[None]
-            return norms, errors / weights**2
-        G = dot(R, R_transposed)
-        return norms, jnp.sum(pool.gram * G[None], axis=(1, 2))
+            return norms, error[None] / weights**2, 0.0
+        errors = jnp.sum(pool.gram * dot(R, R_transposed)[None], axis=(1, 2))
+        return norms, errors, jnp.abs(error - jnp.sum(weights**2 * errors))
     _, N, scales = factored(products, weights, d, penalty)
     norms = d**2 * forms(products[0], N * scales)
     traces = jnp.sum(jnp.diagonal(N).reshape(pool.num_kernels, -1), axis=1)
-    return jnp.maximum(norms, 0), penalty**2 * traces / weights**2
+    return jnp.maximum(norms, 0), penalty**2 * traces / weights**2, 0.0
 
 
 def row_sums(

@@ -6,6 +6,8 @@ constant 1 in float32, and differs from it in few digits in float64. So the code
 expm1(-r² / (2 b²)) = k - 1 instead, which is the same after centring.
 """
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -95,16 +97,34 @@ def dictionary(
     require(bool(np.isfinite(array).all()), "dictionary", name, "NaN or infinite values", "finite")
     products = array @ array.T if inner is None else array
     products = (products + products.T) / 2
-    norms = np.diagonal(products)
-    squared = np.maximum(norms[:, None] + norms[None, :] - 2 * products, 0.0)
+    # products = level + tilt_i + tilt_j + near with centred points in near, as the products of
+    # points far from the origin have no digits left for their distances
+    if inner is None:
+        mean = array.mean(axis=0)
+        apart = array - mean
+        level, near, tilt = float(mean @ mean), apart @ apart.T, apart @ mean
+    else:
+        level = float(products.mean())
+        near, tilt = centred(products), products.mean(axis=1) - level
+    rest = near + tilt[:, None] + tilt[None, :]
+    norms = np.diagonal(near)
+    squared = np.maximum(norms[:, None] + norms[None, :] - near - near.T, 0.0)
     np.fill_diagonal(squared, 0.0)
     widest = squared.max()
     found = "points that are all the same"
     require(bool(widest > 0), "dictionary", name, found, "at least two different points")
     result = np.empty((len(WIDTHS) + len(DEGREES), *products.shape))
-    for t, size in enumerate(WIDTHS + DEGREES):
+    for t in range(len(result)):
         gaussian = t < len(WIDTHS)
-        kernel = np.expm1(squared * (-0.5 / (size**2 * widest))) if gaussian else products**size
+        if gaussian:
+            kernel = np.expm1(squared * (-0.5 / (WIDTHS[t] ** 2 * widest)))
+        elif centre:  # the binomial series without what centring removes
+            p = DEGREES[t - len(WIDTHS)]
+            kernel = p * level ** (p - 1) * near
+            for k in range(2, p + 1):
+                kernel += math.comb(p, k) * level ** (p - k) * rest**k
+        else:
+            kernel = products ** DEGREES[t - len(WIDTHS)]
         if centre:
             kernel = normalised(centred(kernel), normalise)
         elif gaussian and normalise == "distance":  # the distances of k - 1 are those of k

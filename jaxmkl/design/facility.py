@@ -71,4 +71,4 @@ def facility(gram: ArrayLike, *, num_points: int | None = None) -> Design:
     pool = pool_of("facility", gram, None, stacked=False)
     num_points = points_wanted("facility", num_points, pool.num_points)
     steps = num_points or pool.num_points
-    return _solve(pool.gram[0], steps=steps, num_points=num_points)
+    return _solve(pool.gram[0] * pool.unit, steps=steps, num_points=num_points)

@@ -88,13 +88,15 @@ def iterate(
     def step(x: jax.Array) -> tuple[jax.Array, ...]:
         w = x[n:] / jnp.sum(x[n:])
         sizes = before_last(pool, products, w, x[:n], problem, steps)
-        norms, errors = reconstruction.reconstruct(pool, products, w, 2 * sizes, problem.penalty)
+        norms, errors, lost = reconstruction.reconstruct(
+            pool, products, w, 2 * sizes, problem.penalty
+        )
         updated = weights_of(errors)
         # The optimality conditions: 2 |row i of K (I - A)| / lambda, by K (I - A) = lambda D A,
         # is at most 1, and is 1 if row i is not zero.
         lengths = jnp.sqrt(norms)
         gap = problem.penalty * jnp.sum(lengths * jnp.abs(1 - lengths / sizes))
-        return norms, jnp.sum(updated**2 * errors), updated, gap
+        return norms, jnp.sum(updated**2 * errors), updated, jnp.maximum(gap, lost)
 
     start = jnp.concatenate([jnp.ones((n,), pool.dtype), weights]) if start is None else start
     return iterated(problem, step, start, **bounds)
@@ -235,7 +237,9 @@ def cted(
       num_points: the number of points to rank; all by default.
       absolute: whether ``regularization`` is lambda itself.
       tolerance: the iteration ends when a step lowers the objective by at most this share; its
-        square root bounds the violation of the optimality conditions.
+        square root bounds the violation of the optimality conditions, and in ``gmkal`` and
+        ``lmkal`` the share of the objective that is rounding: if digits run out, as in float32
+        with a small regularization, ``converged`` is False.
       max_iterations: the largest number of steps.
       smoothing: eps, by default 1e-16 in float64 and 1e-12 in float32.
       accelerate: whether steps are extrapolated, which reaches the same minimum in fewer steps;
@@ -246,7 +250,7 @@ def cted(
 
     Raises:
       ValueError: if the Gram matrix is not symmetric, not positive semi-definite or not finite, or
-        another argument is out of its range.
+        another argument is out of its range, or the regularization too small for the dtype.
 
     >>> import jax.numpy as jnp
     >>> from jaxmkl import design

@@ -147,11 +147,9 @@ def form(pool: Pool, Z: jax.Array, d: jax.Array, penalty: jax.Array) -> tuple[Fo
     solved_by = reconstruction.factored(products, jnp.ones((1,), F.dtype), d, penalty)[0]
 
     def of_features(Z: jax.Array) -> jax.Array:
-        # |Phi'(I - A)|² with A = D^-1 F M^-1 F' and Phi the features at Z
+        # |(I - A')Phi|² with A = D^-1 F M^-1 F' and Phi the features at Z
         Phi = stacked(pool.features, Z)
-        shared, solved = dot(F.T, Phi), solved_by(dot(F.T, Phi * d[:, None]))
-        crossed = jnp.sum(solved * shared)
-        return jnp.sum(Phi**2) - 2 * crossed + jnp.sum(solved * dot(inner, solved))
+        return jnp.sum((Phi - dot(F, solved_by(dot(F.T, Phi * d[:, None])))) ** 2)
 
     # G_ii = 1 - 2 A_ii + |a^i|²
     left = solved_by(F.T).T
@@ -175,9 +173,10 @@ def iterate(problem: Problem, Z: jax.Array, *, steps: int = 1, **bounds: Any) ->
         of_Z = localized(pool, Z)
         products = reconstruction.products_of(of_Z)
         sizes = before_last(of_Z, products, one, sizes, problem, steps)
-        norms, _ = reconstruction.reconstruct(of_Z, products, one, 2 * sizes, penalty)
-        best = minimised(*form(pool, Z, 2 * sizes, penalty), Z, gap=gap, max_steps=most)
-        return norms, best.value, best.Z.ravel()
+        norms, (error,), _ = reconstruction.reconstruct(of_Z, products, one, 2 * sizes, penalty)
+        f, steepness = form(pool, Z, 2 * sizes, penalty)
+        best = minimised(f, steepness, Z, gap=gap, max_steps=most)
+        return norms, best.value, best.Z.ravel(), jnp.abs(f(Z) - error)  # the last: lost digits
 
     start = jnp.concatenate([jnp.ones((n,), pool.dtype), Z.ravel()])
     return iterated(problem, step, start, **bounds)

@@ -126,4 +126,4 @@ def rrss(
     pool = pool_of("rrss", gram, features, stacked=False)
     settings = num_points, regularization, absolute, tolerance, max_iterations, smoothing
     found = partial(_solve, accelerate=bool(accelerate))
-    return choose("rrss", pool, found, _largest_penalty, settings)
+    return choose("rrss", pool, found, _largest_penalty, settings, degree=0.5)

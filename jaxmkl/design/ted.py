@@ -133,6 +133,8 @@ def ted(
     num_points = points_wanted("ted", num_points, n)
     known = isinstance(share_of, str) and share_of in UNITS
     require(known, "ted", "share_of", share_of, f"one of {', '.join(UNITS)}")
-    penalty = penalty_of("ted", regularization, absolute, UNITS[share_of](pool))
+    penalty = penalty_of("ted", regularization, absolute, UNITS[share_of](pool), pool.unit)
     steps = num_points or min(n, pool.values.shape[2])
-    return _solve(pool, penalty, steps=steps, num_points=num_points)
+    found = _solve(pool, penalty, steps=steps, num_points=num_points)
+    scores, objective = found.scores * pool.unit, found.objective * pool.unit
+    return found._replace(scores=scores, objective=objective)

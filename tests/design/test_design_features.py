@@ -60,7 +60,8 @@ def test_a_step_is_the_literal_one(features: np.ndarray, pools: Any, weights: tu
         products = None if pool.features is None else products_of(pool)
         return *reconstruct(pool, products, w, d, penalty), row_sums(pool, w, d, penalty)
 
-    norms, errors, sums = found(pools(P))
+    norms, errors, lost, sums = found(pools(P))
+    assert lost <= 1e-12 * jnp.sum(errors)
     np.testing.assert_allclose(jnp.sqrt(norms), oracle.rows(A), rtol=rtol)
     np.testing.assert_allclose(errors, oracle.errors(grams, A), rtol=1e-9)
     np.testing.assert_allclose(sums, np.abs(A).sum(axis=1), rtol=rtol)
