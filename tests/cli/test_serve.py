@@ -667,6 +667,8 @@ def test_http(network):
     chunked = {"Content-Length": "2", "Transfer-Encoding": "chunked"}
     assert asked_by_http(port, "POST", "/ask", b"{}", **chunked)[0] == 411
     assert asked_by_http(port, "POST", "/ask", b"x" * 10**6)[0] == 400
+    status, content = asked_by_http(port, "GET", "/health", **{"X-Long": "x" * 10**5})
+    assert (status, "at most 65,536 bytes" in content) == (431, True)
     status, content = asked_by_http(port, "POST", "/ask", b"x" * 10**7)
     assert (status, "of at most 1,048,576 bytes" in content) == (413, True)
 

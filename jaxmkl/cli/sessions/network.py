@@ -30,6 +30,7 @@ CLIENTS = 4096  # at the same time
 TURNS = 2  # of the loop, from bytes that have come to lines
 GROUP = 1000  # lines that are answered together, at most, where several clients send some
 JSON = "application/json"
+HEADERS = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
 ASKED, READ = ("POST",), ("GET", "HEAD")
 METHODS = {"/ask": ASKED, "/learn": ASKED, "/health": READ, "/metrics": READ}
 Ended = Callable[[], bool]
@@ -176,7 +177,7 @@ class Network:
                 head += f"Allow: {', '.join(METHODS[path])}\r\n"
             head += "" if keep else "Connection: close\r\n"
             await self._write(writer, f"{head}\r\n".encode() + content * (method != "HEAD"))
-            if body is None:  # the client reads the answer once it has sent all
+            if isinstance(body, HTTPStatus):  # the client reads the answer once it has sent all
                 writer.write_eof()
                 async with asyncio.timeout(PATIENCE):
                     while await reader.read(PIECE):
@@ -186,16 +187,16 @@ class Network:
                 return
 
     async def _reply(
-        self, method: str, path: str, headers: dict[str, str], body: bytes | None
+        self, method: str, path: str, headers: dict[str, str], body: bytes | HTTPStatus
     ) -> tuple[HTTPStatus, str, bytes]:
         given = headers.get("authorization", "").encode("latin-1")
-        if self._token is not None and not hmac.compare_digest(given, b"Bearer " + self._token):
+        if body is HEADERS:
+            status, text = HEADERS, f"a first line and its headers have at most {PIECE:,} bytes"
+        elif self._token is not None and not hmac.compare_digest(given, b"Bearer " + self._token):
             status = HTTPStatus.UNAUTHORIZED
             text = "the header Authorization: Bearer TOKEN is wanted"
-        elif body is None:
-            is_long = "transfer-encoding" not in headers
-            status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE if is_long else HTTPStatus.LENGTH_REQUIRED
-            text = f"a body has its Content-Length, of at most {LONGEST:,} bytes"
+        elif isinstance(body, HTTPStatus):
+            status, text = body, f"a body has its Content-Length, of at most {LONGEST:,} bytes"
         elif method not in METHODS.get(path, ()):
             status = HTTPStatus.METHOD_NOT_ALLOWED if path in METHODS else HTTPStatus.NOT_FOUND
             text = "expected POST /ask, POST /learn, GET /metrics or GET /health"
@@ -214,14 +215,15 @@ class Network:
 
 async def _requests(
     reader: Reader, writer: Writer
-) -> AsyncIterator[tuple[str, str, str, dict[str, str], bytes | None]]:
-    """The requests of a client: its first line, headers, and the body; None if it is too long."""
+) -> AsyncIterator[tuple[str, str, str, dict[str, str], bytes | HTTPStatus]]:
+    """The requests of a client: its first line, headers, and the body, or why it is not read."""
     while True:
         first = await reader.readexactly(1)  # a connection may rest between two requests
         async with asyncio.timeout(PATIENCE):
             try:
                 head = first + await reader.readuntil(b"\r\n\r\n")
             except asyncio.LimitOverrunError:
+                yield "", "", "", {}, HEADERS
                 return
             # an empty line before a request is ignored
             line, *rest = head.decode("latin-1").lstrip("\r\n").split("\r\n")
@@ -235,7 +237,11 @@ async def _requests(
             is_short = is_known and len(length) < 9 and int(length) <= LONGEST
             if is_short and headers.get("expect", "").lower() == "100-continue":
                 writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-            body = await reader.readexactly(int(length)) if is_short else None
+            body: bytes | HTTPStatus = HTTPStatus.LENGTH_REQUIRED
+            if is_short:
+                body = await reader.readexactly(int(length))
+            elif "transfer-encoding" not in headers:
+                body = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
         yield method, path, version, headers, body
 
 
