@@ -148,15 +148,22 @@ def test_an_odd_letter_or_number_of_json_harms_no_other_client(server):
 
 def test_large_ids_of_clients_are_not_followed_by_those_of_the_server(tmp_path):
     server, largest = server_of(tmp_path), 10**99
-    ids = largest, 2**53 - 1, -5
+    ids = largest, 2**53, 2**52 - 1, -5
     assert [one["id"] for one in said(server, *(row(1.0, id=own) for own in ids))] == [*ids]
-    assert [one["id"] for one in said(server, row(1.0), row(2.0))] == [2**53, 2**53 + 1]
+    assert [one["id"] for one in said(server, row(1.0), row(2.0))] == [2**52, 2**52 + 1]
     server.close()
     server = server_of(tmp_path)
-    for own in (2**53 + 2, 2**53 + 3):
+    for own in (2**52 + 2, 2**52 + 3):
         assert said(server, row(1.0))[0]["id"] == own
         assert said(server, {"id": own, "label": 1.0}) == [{"id": own, "learned": True}]
     server.close()
+
+
+def test_an_id_of_a_client_is_in_nobodys_way(server, monkeypatch):
+    monkeypatch.setattr(server_room, "NEAR", 1)
+    said(server, row(1.0, id=server_room.FAR - 1), row(1.0, id=server_room.FAR + 1))
+    found = [one["id"] for one in said(server, row(1.0), row(2.0))]
+    assert found == [server_room.FAR, server_room.FAR + 2]
 
 
 def test_what_is_refused_is_quoted_in_short(server):

@@ -15,6 +15,7 @@ the other.
 
 import collections
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -35,7 +36,9 @@ from jaxmkl.tables import Pipeline, Refused, Session
 
 PARTS = {"ask": "ids", "learn": "labels"}  # of which an event may have several, by request
 MERGED = 64  # rows, or labels, of several lines that become one event, at most
-FAR = 2**53  # numbers of clients from here on are not followed by those of the server
+# numbers of clients from here on are followed by those of the server, which clients may read in
+# double precision, only if they are near
+FAR, NEAR = 2**52, 2**20
 MOST = 2**22  # bytes of a journal after which a snapshot is made
 
 
@@ -170,8 +173,10 @@ class Server:
         if kind == "line":
             return {}
         if kind == "ask":
-            ids = ids or tuple(range(self.next_id, self.next_id + len(rows)))
             there = self._event.get("ids", ())
+            free = (one for one in itertools.count(self.next_id)
+                    if one not in self.unlabelled and one not in there)  # fmt: skip
+            ids = ids or tuple(itertools.islice(free, len(rows)))
             for own, number in collections.Counter(ids).items():
                 if number > 1 or own in self.unlabelled or own in there:
                     raise Refused(f"a row with the id {own!r} waits for its label already")
@@ -225,7 +230,7 @@ class Server:
     def _note(self, ids: Sequence[Any]) -> None:
         """Give no id that somebody else has given, unless it is so large that none is near."""
         for own in ids:
-            if isinstance(own, int) and (own < FAR or own == self.next_id):
+            if isinstance(own, int) and own < max(FAR, self.next_id + NEAR):
                 self.next_id = max(self.next_id, own + 1)
 
     def _answer_to(self, request: Request, event: Event, result: Any) -> Any:
