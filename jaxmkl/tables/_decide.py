@@ -94,7 +94,7 @@ def _decided(cells: Cells, keep: bool) -> Decision:
     if isinstance(dtype, pl.Date | pl.Datetime | pl.Time):
         return _time(cells, CLOCKS[0] if dtype == pl.Time else None)
     if cells.notation is not None:
-        why = "" if keep else _names_rows(name, parsed(known, cells.notation))
+        why = "" if keep else _names_rows(known, name, parsed(known, cells.notation))
         return _left_out(cells, why) if why else _number(cells)
     if values.dtype == pl.Boolean or (values.dtype == pl.String and truth_in(known.unique())):
         return _boolean(cells)
@@ -132,9 +132,10 @@ def _almost_numbers(cells: Cells) -> str:
     return f"; without {shown(words.to_list())} it is numbers or times (--missing={missing})"
 
 
-def _names_rows(name: str, numbers: pl.Series) -> str:
-    """Say why numbers name the rows; "" if they do not, or if some are none."""
-    if len(numbers) < MANY or numbers.has_nulls() or numbers.n_unique() < len(numbers):
+def _names_rows(known: pl.Series, name: str, numbers: pl.Series) -> str:
+    """Say why cells, which are numbers, name the rows; "" if they do not, or if some are none."""
+    # numbers above 2^53 may be the same where cells are not
+    if len(numbers) < MANY or numbers.has_nulls() or known.n_unique() < len(known):
         return ""
     steps = numbers.diff().drop_nulls()
     if (steps.abs() == 1).all() and steps.n_unique() == 1:

@@ -264,6 +264,7 @@ def test_what_names_or_counts_rows_and_what_is_constant_is_left_out():
     n = 60
     draws = np.random.default_rng(0).permutation(10**6)[:n]
     table = {"count": range(n), "userId": draws, "amount": draws}
+    table["large_id"] = [str(2**60 + 7919 * i % 4001) for i in range(n)]  # floats are 256 apart
     table["code"] = [f"{zlib.crc32(str(i).encode()):x}" for i in range(n)]
     table["note"] = [f"this is the note {i}" for i in range(n)]
     table |= {"same": ["x"] * n, "empty": [None] * n, "list": [[1]] * n}
@@ -274,6 +275,7 @@ def test_what_names_or_counts_rows_and_what_is_constant_is_left_out():
     for text in (
         "'count' counts the rows: left out",
         "'userId' holds another whole number in each row, which names it: left out",
+        "'large_id' holds another whole number in each row, which names it: left out",
         "'code' holds another word in each row, which names it: left out",
         "'same' is 'x' in all of the first rows: left out",
         "'empty' has no value in the first rows: left out",
