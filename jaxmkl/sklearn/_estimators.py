@@ -125,6 +125,7 @@ class MKLRegressor(RegressorMixin, Online):
         options: Any = {"y_numeric": True, "multi_output": self._several(), "reset": afresh}
         X, y = self._checked(X, y, **options)
         y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+        require(y.dtype.kind in "biuf", type(self).__name__, "y", y.dtype, "real numbers")
         if afresh:
             self._begin(X, y.shape[1] if y.ndim == 2 else None)
             self.y_offset_ = offset_of(y) if self.scale else np.zeros(y.shape[1:])

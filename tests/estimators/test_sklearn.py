@@ -322,6 +322,13 @@ def test_what_fit_refuses(numbers, parameters, message):
         MKLRegressor(**parameters).fit(X[:20], y[:20])
 
 
+@pytest.mark.parametrize("dtype", ["U", "datetime64[D]", "timedelta64[s]"])
+def test_targets_that_are_no_numbers_are_refused(numbers, dtype):
+    y = np.arange(20).astype(dtype)
+    with pytest.raises(ValueError, match=r"MKLRegressor: y must be real numbers; got dtype\("):
+        regressor().fit(numbers[0][:20], y)
+
+
 @pytest.mark.slow
 def test_no_weights_are_none(classes):
     X, y = classes
