@@ -31,8 +31,8 @@ def table_options(parser: Any, otherwise: str = "the last one") -> None:
         f"label or class, else {otherwise})")  # fmt: skip
     add("--drop", type=names, default=(), metavar="A,B", help="columns to leave out")
     add("--as", dest="as_", type=kind, action="append", default=[], metavar="COLUMN=KIND",
-        help="number, boolean, categories, text, text:2048 (words), time, or a format such as "
-        "%%d/%%m/%%Y; may be given several times")  # fmt: skip
+        help="number, boolean, categories, text, text:2048 (words), time, duration, or a format "
+        "such as %%d/%%m/%%Y; may be given several times")  # fmt: skip
     reading_options(add)
     add("--first", type=count, default=1000, metavar="N",
         help="number of rows that decide how columns are read (default: 1000); standard input is "

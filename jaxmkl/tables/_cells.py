@@ -39,6 +39,9 @@ DATES = (
 MONTHS = ("%Y-%m", "%m/%Y", "%B %Y")  # each stands for its first day
 CLOCKS = ("%H:%M:%S%.f", "%H:%M", "%I:%M:%S %p", "%I:%M %p")  # a time of day may stand alone
 ISO = "%+"
+DURATION = "H:MM:SS"  # of any number of hours, or days before them, as pandas and Python write
+LASTING = r"^(?:([-+]?\d+) days?,? )?([-+]?)(\d+):([0-5]\d):([0-5]\d(?:\.\d+)?)$"
+OF_DAYS = (*CLOCKS, DURATION)
 MOMENTS = (f"{date}{t}{clock}" for date in DATES for t in " T" for clock in CLOCKS)
 FORMATS = (*DATES, *MOMENTS, ISO, *MONTHS, *CLOCKS)
 YEAR_100 = -59_011_459_200.0  # seconds since 1970; %Y also reads years of fewer than four digits
@@ -365,7 +368,12 @@ def parsed(cells: pl.Series, written: Notation | None = None) -> pl.Series:
 
 
 def instants(cells: pl.Series, form: str | None) -> pl.Series:
-    """Read times as seconds since 1970, null where there is none; ``form`` is that of text."""
+    """Read times as seconds since 1970, null where there is none; ``form`` is that of text.
+
+    Those of the form ``DURATION`` are seconds in all.
+    """
+    if form == DURATION and cells.dtype != pl.Time:
+        return _lasting(cells) if cells.dtype == pl.String else parsed(cells)
     if cells.dtype == pl.String and form is not None:
         if form == ISO:
             cells = cells.str.to_datetime(ISO, strict=False, time_unit="us", time_zone="UTC")
@@ -384,12 +392,20 @@ def instants(cells: pl.Series, form: str | None) -> pl.Series:
     # as numbers: polars panics at times that its calendar does not have
     if cells.dtype == pl.Date:
         return cells.cast(pl.Int32) * 86400.0
-    if isinstance(cells.dtype, pl.Datetime) or (cells.dtype == pl.Time and form in CLOCKS):
+    if isinstance(cells.dtype, pl.Datetime) or (cells.dtype == pl.Time and form in OF_DAYS):
         unit = getattr(cells.dtype, "time_unit", "ns")
         # by a column: polars would multiply by 1e-9, after which midnight is not midnight
         divisors = pl.Series([PER_SECOND[unit]]).new_from_index(0, len(cells))
         return cells.cast(pl.Int64) / divisors
     return pl.Series(cells.name, [None], pl.Float64).new_from_index(0, len(cells))
+
+
+def _lasting(cells: pl.Series) -> pl.Series:
+    found = cells.str.extract_groups(LASTING).struct.unnest()
+    days, _, hours, minutes, seconds = found.cast(pl.Float64, strict=False)
+    clock = 3600.0 * hours + 60.0 * minutes + seconds
+    is_negative = (found["2"] == "-").fill_null(False)
+    return 86400.0 * days.fill_null(0.0) + (-clock).zip_with(is_negative, clock)
 
 
 def forms_of(cells: pl.Series) -> list[str]:
@@ -404,5 +420,7 @@ def forms_of(cells: pl.Series) -> list[str]:
         and ("T%" not in form or "T" in cell)
         and ("%p" not in form or "M" in cell)
     ]
-    first = [form for form in forms if instants(cells.head(1), form).null_count() == 0]
-    return [form for form in first if instants(cells, form).null_count() == 0]
+    forms = [form for form in forms if instants(cells.head(1), form).null_count() == 0]
+    forms = [form for form in forms if instants(cells, form).null_count() == 0]
+    is_lasting = not forms and ":" in cell and instants(cells, DURATION).null_count() == 0
+    return [DURATION] if is_lasting else forms

@@ -83,8 +83,8 @@ class Columns:
         rows. Numbers may have decimal commas, percent signs, a unit ($5, CHF 5, 5 kg), a minus
         behind them, parentheses for a minus, and commas (1,000 or 1,00,000), blanks or apostrophes
         between thousands. Times may have months as numbers or English words, years of two digits,
-        and clocks of 12 or 24 hours, with or without a date. Numbers with heavy tails are named in
-        the notes.
+        and clocks of 12 or 24 hours, with or without a date. Clocks beyond 24 hours, or with days,
+        are durations (26:30:00, 1 days 02:30:00). Numbers with heavy tails are named in the notes.
 
         Args:
           first: the first rows.

@@ -3,7 +3,8 @@
 import math
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -17,6 +18,7 @@ from jaxmkl.tables import _kinds
 from jaxmkl.tables._cells import (
     CLOCKS,
     CURRENCY,
+    DURATION,
     Cells,
     Notation,
     forms_of,
@@ -205,11 +207,13 @@ def _time(cells: Cells, form: str | None) -> Decision:
         unit = next(fitting, "seconds")
     if form in CLOCKS:
         unit, turns = "hours", ("day",)
+    if form == DURATION:
+        turns = ()
     start = math.floor(seconds[0]) if len(seconds) else 0
     kind = _kinds.Time(cells.name, start, unit, turns, form)
-    several = " and ".join(filter(None, [", ".join(turns[:-1]), turns[-1]]))
-    text = f"{unit} since the first, and turns of {several}"
-    return Decision(kind, f"column {kind.name!r} holds times{kind.of_form}: {text} as sin and cos")
+    several = " and ".join(filter(None, [", ".join(turns[:-1]), *turns[-1:]]))
+    text = f"{unit} since the first" + f", and turns of {several} as sin and cos" * bool(turns)
+    return Decision(kind, f"column {kind.name!r} holds times{kind.of_form}: {text}")
 
 
 def _as(name: str, form: str) -> str:
@@ -226,12 +230,13 @@ def _time_as_wanted(cells: Cells) -> Decision:
     return _time(cells, forms[0])
 
 
-AS_WANTED = {
+AS_WANTED: dict[str, Callable[[Cells], Decision]] = {
     "number": _number,
     "boolean": _boolean,
     "categories": _categories,
     "text": _text,
     "time": _time_as_wanted,
+    "duration": partial(_time, form=DURATION),
 }
 
 

@@ -116,7 +116,7 @@ def of_time(form: str | None) -> Edits | None:
     """
     parts = re.findall(r"%\.?.|\s+|.", ISO_FORM if form in (None, ISO) else form, re.DOTALL)
     named = [part for part in parts if part[0] == "%"]
-    if not {*named} <= {*PARTS} or len({*named}) < len(named):
+    if not named or not {*named} <= {*PARTS} or len({*named}) < len(named):
         return None
     pattern = "".join(
         PARTS[part] if part[0] == "%" else r"\s*" if part.isspace() else re.escape(part)

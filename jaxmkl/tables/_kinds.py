@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from jaxmkl._pytree import require
-from jaxmkl.tables._cells import ISO, Cells, Notation, forms_of, instants, parsed
+from jaxmkl.tables._cells import ISO, OF_DAYS, Cells, Notation, forms_of, instants, parsed
 from jaxmkl.tables._edits import Edits, of_number, of_time
 from jaxmkl.tables._words import number_in
 
@@ -359,7 +359,7 @@ class Time(Kind):
     def encode(self, cells: Cells) -> np.ndarray:
         form = self.form
         if form is None and cells.flat.dtype == pl.String:  # the first rows had a dtype of times
-            forms = forms_of(cells.known)
+            forms = [form for form in forms_of(cells.known) if form not in OF_DAYS]
             form = forms[0] if len(forms) == 1 else None
         found = instants(cells.flat, form)
         cells.refuse_unread(

@@ -21,6 +21,7 @@ from jaxmkl.cli import main
 from jaxmkl.evaluate import candidates
 from jaxmkl.export import export_predictor, predictor, program
 from jaxmkl.tables import Columns, Pipeline, Seen, load_pipeline, open_table, save_pipeline
+from jaxmkl.tables._cells import DURATION
 from jaxmkl.tables._kinds import Text, Time
 from tests.common.marks import long, quick
 from tests.export.drawn import SMALL, drawn, inputs
@@ -314,7 +315,7 @@ def of_kind(pipeline, name, kind):
     return Pipeline(**vars(pipeline) | {"columns": columns})
 
 
-@pytest.mark.parametrize("form", ["%Y-%j", "%Y-%m-%d %H", "%d.%m.%d", "%m %B %Y"])
+@pytest.mark.parametrize("form", ["%Y-%j", "%Y-%m-%d %H", "%d.%m.%d", "%m %B %Y", DURATION])
 def test_times_of_rare_forms_are_refused(plants, form, tmp_path):
     pipeline = of_kind(plants[0], "height", Time("height", form=form))
     with pytest.raises(ValueError, match=f"'height' must hold times .*; it holds .* form {form},"):

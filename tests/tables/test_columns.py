@@ -218,6 +218,30 @@ def test_clocks_are_times_of_a_day():
     assert "holds words" in decided(["06:00", "25:00", "06:00"])[1]
 
 
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["26:30:00", "0:30:00", "-1:15:00"],
+        ["1 days 02:30:00", "0 days 00:30:00", "-1 days +22:45:00"],  # of pandas
+        ["1 day, 2:30:00", "0:30:00", "-1 day, 22:45:00"],  # of Python
+    ],
+)
+def test_clocks_beyond_a_day_are_durations(cells):
+    X, note, columns = decided(cells)
+    assert list(X) == ["a: hours since the first"]
+    assert_array_equal(X["a: hours since the first"], [0, -26, -27.75])
+    assert note == "column 'a' holds times of the form H:MM:SS: hours since the first"
+    typed = first({"a": [datetime.timedelta(hours=30), datetime.timedelta(hours=26.5)]})
+    assert_array_equal(columns.encode(typed, columns.init())[0], [[3.5], [0]])
+    with refused(match="row 1, column 'a': '1:60:00' is not a time of the form H:MM:SS"):
+        columns.encode(first({"a": ["1:60:00"]}), columns.init())
+
+
+def test_clocks_are_durations_where_these_are_wanted():
+    X, _, _ = decided(["6:00:00", "18:00:00", "0:00:30"], as_={"a": "duration"})
+    assert_array_equal(X["a: hours since the first"], [0, 12, 1 / 120 - 6])
+
+
 def test_times_that_can_be_read_in_two_ways_want_a_form():
     assert "%y-%m-%d and %d-%m-%y: choose one" in refusal(["24-01-02", "23-05-06"])
     cells = ["01/02/2024", "03/04/2024"]
@@ -430,8 +454,9 @@ def test_times_of_a_typed_column_are_read_from_text():
     for form in ("%Y-%m-%d", "%d/%m/%Y"):
         text = first({"a": [f"{day:{form}}" for day in days]})
         assert_array_equal(columns.encode(text, columns.init())[0], wanted)
-    with refused(match="'03/04/2024' is not a time"):  # of March or of April
-        columns.encode(first({"a": ["03/04/2024"]}), columns.init())
+    for text in ("03/04/2024", "12:30"):  # of March or of April; of which day
+        with refused(match=f"'{text}' is not a time"):
+            columns.encode(first({"a": [text]}), columns.init())
 
 
 def test_times_of_day_of_a_type_are_those_of_text():
