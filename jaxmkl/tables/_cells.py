@@ -317,7 +317,15 @@ def series_of(name: str, values: list) -> pl.Series:
     if any(all(issubclass(kind, of) for kind in kinds) for of in TEMPORAL):
         return pl.Series(name, values)
     texts = [v if v is None else str(v).lower() if isinstance(v, bool) else str(v) for v in values]
-    return pl.Series(name, texts, pl.String)
+    try:
+        return pl.Series(name, texts, pl.String)
+    except UnicodeEncodeError as error:
+        raise ValueError(f"column {name!r}: {half_of_a_pair(error)}") from None
+
+
+def half_of_a_pair(error: UnicodeEncodeError) -> str:
+    """Say in plain words why a text of Python is none."""
+    return f"{error.object[error.start]!r} is half of a surrogate pair, which is no text"
 
 
 def _of_python(value: Any) -> Any:

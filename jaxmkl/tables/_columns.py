@@ -274,7 +274,7 @@ class Columns:
         X, fills = self.encode(chunk, fills, learn)
         X -= self.starts
         names = [kind.name for kind in self.kinds for _ in kind.features]
-        _refuse_large(chunk, np.abs(X) > BOUND, names)
+        _refuse_large(chunk, X, BOUND, names)
         return X.astype(np.float32), fills
 
     def labels(self, chunk: Chunk) -> np.ndarray:
@@ -285,7 +285,7 @@ class Columns:
         """
         y = self.targets(chunk)
         assert self.target is not None
-        _refuse_large(chunk, np.abs(y[:, None]) > BOUND / 2, [self.target.name])
+        _refuse_large(chunk, y[:, None], BOUND / 2, [self.target.name])
         return y
 
     def unseen(self, chunk: Chunk, X: np.ndarray) -> np.ndarray:
@@ -396,14 +396,14 @@ class Columns:
             raise ValueError(f"no columns of this version of jaxmkl: {error!r}") from None
 
 
-def _refuse_large(chunk: Chunk, is_large: np.ndarray, names: Sequence[str]) -> None:
-    """Refuse the rows that have a number that is too large (n, k), by the columns' names."""
-    found = [(row, names[place]) for row, place in np.argwhere(is_large)]
+def _refuse_large(chunk: Chunk, X: np.ndarray, bound: float, names: Sequence[str]) -> None:
+    """Refuse the rows of X (n, k) that have a number above a bound, by the columns' names."""
+    found = [(row, names[place]) for row, place in np.argwhere(np.abs(X) > bound)]
     reasons = dict[int, str]()
     # a mean that fills in a missing cell is large because of an earlier row
     known = {name: chunk.column(name).values.is_not_null() for name in {name for _, name in found}}
     for row, name in [(row, name) for row, name in found if known[name][int(row)]] or found[:1]:
-        text = f"the number is too large for a learner (above {BOUND:.1e}); mend or empty it"
+        text = f"the number is too large for a learner (above {bound:.1e}); mend or empty it"
         reasons.setdefault(int(row), f"{chunk.column(name).where(row)}: {text}")
     if reasons:
         raise RefusedRows(reasons)

@@ -89,7 +89,8 @@ class Given:
             number = float(target.places(numbers)[0])
             why = " (a missing cell)"
         except ValueError:  # its advice is for whoever can mend a cell of a file
-            number, why = np.nan, ""
+            is_large = isinstance(label, int | float) and abs(label) > LARGEST_LABEL
+            number, why = np.nan, " (too large)" * (is_large and not target.classes)
         if np.isnan(number):
             named = f"one of the classes {shown(target.classes, 20)}"
             wanted = named if target.classes else "a finite number"

@@ -19,7 +19,7 @@ import polars as pl
 from jaxmkl._checks import refuse_unless
 from jaxmkl.tables import _header
 from jaxmkl.tables._bytes import Bytes, is_text, not_text
-from jaxmkl.tables._cells import series_of
+from jaxmkl.tables._cells import half_of_a_pair, series_of
 from jaxmkl.tables._reading import Reading
 from jaxmkl.tables._rows import Chunk, Table, at_most
 from jaxmkl.tables._words import twice
@@ -381,6 +381,8 @@ class NDJSON(TextTable):
             row = json.loads(text, parse_constant=lambda _: None)
             if "\\u" in text:  # half of a surrogate pair is not text
                 json.dumps(row, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            return {}, f"{where}: {half_of_a_pair(error)}"
         except (ValueError, RecursionError) as error:
             return {}, f"{where}: is no JSON object: {error}"
         if not isinstance(row, dict):

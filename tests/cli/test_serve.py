@@ -144,6 +144,8 @@ def test_an_odd_letter_or_number_of_json_harms_no_other_client(server):
     # what is missing is the mean of the rows before
     wanted = server.learning.finished.predict({"x": [1.0, 1.0, 2.0]})
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    (half,) = said(server, b'{"row": {"x": "a\\ud83d"}}')
+    assert half["error"] == "column 'x': '\\ud83d' is half of a surrogate pair, which is no text"
 
 
 def test_large_ids_of_clients_are_not_followed_by_those_of_the_server(tmp_path):

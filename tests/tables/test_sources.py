@@ -138,6 +138,7 @@ def test_arrays_as_tables(tmp_path):
 
 BAD = [
     ("t.csv.gz", gzip.compress(b"", mtime=0), r"t\.csv\.gz: is empty"),
+    ("t.ndjson", b'{"a": "\\ud83d", "b": 2}\n', r"line 1: '\\ud83d' is half of a surrogate pair"),
     ("t.ndjson", b'{"a": 1, "b": 2}\n{"a": 1,\n', r"t\.ndjson, line 2: is no JSON object: "),
     ("t.ndjson", b'{"a": 1, "b": 2}\n\n[1]\n', r"t\.ndjson, line 3: one JSON object a line"),
     ("t.ndjson", b'{"a": 1, "b": [2]}\n', r"t\.ndjson, line 1, column 'b': a number or text"),
