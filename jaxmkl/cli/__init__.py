@@ -35,7 +35,7 @@ from jaxmkl._compile_cache import compile_cache
 from jaxmkl._devices import failure
 from jaxmkl.cli.interrupts import INTERRUPTED
 from jaxmkl.cli.options import parser_of
-from jaxmkl.evaluate import UsageError, printable
+from jaxmkl.evaluate import printable
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -74,7 +74,7 @@ def _main(arguments: Sequence[str] | None) -> int:
         return 0
     except OSError as error:
         _complain(f"{error.filename}: " * bool(error.filename) + f"{error.strerror or error}")
-    except (UsageError, ValueError, ImportError) as error:
+    except (ValueError, ImportError) as error:
         _complain(error)
     except KeyboardInterrupt as interrupt:
         _complain("interrupted")

@@ -185,8 +185,9 @@ class Run:
             if not self.evaluation.now.num_rows:
                 raise
         except Exception as error:
-            text = failure(error)
-            if not self.evaluation.now.num_rows or not (text or isinstance(error, ValueError)):
+            text, is_usage = failure(error), isinstance(error, UsageError)
+            is_known = text or (isinstance(error, ValueError) and not is_usage)
+            if not self.evaluation.now.num_rows or not is_known:
                 raise
             return Ending(1 if text else 2, text or str(error))
         return Ending()

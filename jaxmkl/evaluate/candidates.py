@@ -55,7 +55,7 @@ BANKS: Mapping[type, str] = {
 BY_TASK = "task", "num_outputs", "num_classes"
 
 
-class UsageError(Exception):
+class UsageError(ValueError):
     """A request cannot be met; the message is one line for the screen."""
 
 

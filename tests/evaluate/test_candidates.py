@@ -27,6 +27,11 @@ def test_of_very_many_inputs_kernels_are_fixed_unless_banks_are_named(num_inputs
     assert len(said) == (banks == 1)
 
 
+def test_what_cannot_be_is_a_value_error():
+    with pytest.raises(ValueError, match="unknown learner 'rakr'; there are: raker, "):
+        candidates(["rakr"], "regression", 0, {})
+
+
 @pytest.mark.slow
 def test_weights_of_banks_are_those_of_their_models(monkeypatch):
     """Least squares of banks side by side stand where the first of them does."""
