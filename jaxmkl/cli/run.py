@@ -23,7 +23,7 @@ from jaxmkl.cli.kept import Kept
 from jaxmkl.cli.outputs import opened, reserved
 from jaxmkl.cli.pipelines import differences, own_pipeline
 from jaxmkl.cli.predictions import Predictions
-from jaxmkl.cli.prequential import Evaluation, Fingerprint, Outcome
+from jaxmkl.cli.prequential import ALIGNED, Evaluation, Fingerprint, Outcome
 from jaxmkl.cli.results import Results, mean_errors, results_of
 from jaxmkl.command_line import is_standard, setting
 from jaxmkl.evaluate import Candidate, UsageError, candidates
@@ -199,6 +199,8 @@ class Run:
         # standard input continues where it was left
         begin, before = (0, 0) if given.file == "-" and before else (begin, before)
         end, read, found = begin + before, 0, Fingerprint()
+        # no more rows at once than are to be between checkpoints, which are at the ends of blocks
+        most = -(-(given.every or {}).get("examples", sys.maxsize) // ALIGNED) * ALIGNED
         with contextlib.closing(self.table):
             for chunk in self.chunks:
                 rows = len(chunk.frame)
@@ -210,12 +212,13 @@ class Run:
                         advice = "put the rows back, or delete the checkpoint"
                         raise UsageError(f"--checkpoint: {given.checkpoint} {text}; {advice}")
                 read += rows
-                new = min(rows, read - end)
-                if new > 0:
-                    outcome = evaluation.evaluate(chunk.take(range(rows - new, rows)))
+                for start in range(rows - max(0, min(rows, read - end)), rows, most):
+                    part = range(start, min(rows, start + most))
+                    outcome = evaluation.evaluate(chunk.take(part))
                     self._take(outcome)
                     if outcome.refusal:
                         raise ValueError(outcome.refusal)
+                    self.interrupts.look()
                 say(evaluation.now.num_rows, self.table.share_read())
                 self.interrupts.look()
         if read < end and before:

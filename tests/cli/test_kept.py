@@ -20,6 +20,7 @@ import sklearn.datasets
 import jaxmkl
 from jaxmkl.cli import main, prequential, run
 from jaxmkl.cli.interrupts import Interrupts
+from jaxmkl.cli.kept import Kept
 from jaxmkl.cli.options import parser_of
 from tests.common.trees import assert_equal
 
@@ -65,6 +66,26 @@ def stopped(monkeypatch, after):
         return original(self, X, y)
 
     monkeypatch.setattr(prequential.Runner, "run", interrupted)
+
+
+@pytest.mark.slow
+def test_checkpoints_are_as_near_to_each_other_as_is_asked(flowers, tmp_path, monkeypatch):
+    """At the ends of blocks, though more rows are read at a time."""
+    monkeypatch.setattr("jaxmkl.tables.source.ROWS", 8192)
+    passed, write = [], Kept._write
+
+    def written(self, evaluation, predictions):
+        passed.append(evaluation.now.passed)
+        write(self, evaluation, predictions)
+
+    monkeypatch.setattr(Kept, "_write", written)
+    kept = ["--checkpoint", str(tmp_path / "kept"), "--every", "200"]
+    assert main(command(flowers, tmp_path / "parts", *kept)) == 0
+    assert passed == [256, 512, 600]
+    assert main(command(flowers, tmp_path / "whole")) == 0
+    (_, said, model), (_, wanted, whole) = map(outcome, (tmp_path / "parts", tmp_path / "whole"))
+    assert said == wanted
+    assert_equal(model.state, whole.state)
 
 
 @pytest.mark.slow
