@@ -61,7 +61,7 @@ _OPERATIONS = {f.__name__: f for f in (_standardise, _fourier, _trees, _combine,
 }
 
 
-def _read(cell, head, kind, edits=(("[^0-9.eE+-]", "?"),), **_):
+def _read(cell, head, kind, edits=(("\u2212", "-"), ("[^0-9.eE+-]", "?")), **_):
     """A cell as a number or seconds, NaN if missing, infinite if neither; or a word, or ?."""
     is_text, text = isinstance(cell, str), str(cell).strip(head.get("blanks"))
     if cell is None or text.lower() in head["words"] or cell != cell or cell in head["numbers"]:

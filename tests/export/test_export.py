@@ -247,6 +247,7 @@ CELLS = {
 @example([dict.fromkeys(CELLS, -0.0)])
 @example([dict.fromkeys(CELLS, np.float64(3.0)), dict.fromkeys(CELLS, np.float64(0.1))])
 @example([dict.fromkeys(CELLS, np.int64(20))])
+@example([dict.fromkeys(CELLS, "\u22125")])
 def test_cells_are_read_as_by_the_pipeline(plants, rows):
     pipeline, exported = plants
     np.testing.assert_array_equal(exported.encode(rows), inputs(pipeline, rows))
