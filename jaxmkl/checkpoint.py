@@ -246,6 +246,9 @@ def read_saved(
     """Read an open, seekable file as :func:`load_extra` does."""
     try:
         archive = Archive(file)
+        is_of_run = "run.json" in archive.keys
+        text = "it is that of a run; name a pipeline, as its --save writes" * is_of_run
+        refuse_unless(_HEADER in archive.keys, text or "it has no header")
         arrays = {_HEADER: archive.read(_HEADER)}
         header = json.loads(bytes(arrays[_HEADER]).decode())
         refuse_unless(isinstance(header, dict), "its header is not that of a checkpoint")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from jaxmkl._archive import Archive, damage
+from jaxmkl._checks import refuse_unless
 from jaxmkl._files import written_whole
 from jaxmkl._version import __version__
 from jaxmkl.checkpoint import arrays_of, arrays_to_save, read_saved, tree_of
@@ -170,6 +171,7 @@ def _read(path: str) -> tuple[dict[str, Any], list[bytes], dict[str, dict[str, n
     """
     with open(path, "rb") as file, damage(f"--checkpoint: {path} is not a readable checkpoint"):
         archive = Archive(file)
+        refuse_unless("run.json" in archive.keys, "it is not that of a run; name another file")
         header = json.loads(archive.content("run.json"))
         known, states, arrays = header["format"], list[bytes](), {}
         if known == FORMAT:

@@ -68,6 +68,19 @@ def stopped(monkeypatch, after):
     monkeypatch.setattr(prequential.Runner, "run", interrupted)
 
 
+def test_a_checkpoint_of_a_run_and_a_pipeline_are_told_apart(flowers, tmp_path, capsys):
+    kept, data = tmp_path / "kept", tmp_path / "data.npz"
+    with zipfile.ZipFile(kept, "w") as archive:
+        archive.writestr("run.json", "{}")
+    np.savez(data, X=np.eye(2))
+    assert main(["info", str(kept)]) == 2
+    assert "it is that of a run; name a pipeline, as its --save writes" in capsys.readouterr().err
+    assert main(["info", str(data)]) == 2
+    assert "is not a readable checkpoint: it has no header" in capsys.readouterr().err
+    assert main(["run", str(flowers), "--checkpoint", str(data)]) == 2
+    assert "it is not that of a run; name another file" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_checkpoints_are_as_near_to_each_other_as_is_asked(flowers, tmp_path, monkeypatch):
     """At the ends of blocks, though more rows are read at a time."""
