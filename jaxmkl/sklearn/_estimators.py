@@ -129,6 +129,8 @@ class MKLRegressor(RegressorMixin, Online):
         if afresh:
             self._begin(X, y.shape[1] if y.ndim == 2 else None)
             self.y_offset_ = offset_of(y) if self.scale else np.zeros(y.shape[1:])
+        given, own = (f"{(*of.shape, 1)[0]} column(s)" for of in (y[0], self.y_offset_))
+        require(given == own, type(self).__name__, "y", given, f"of {own}")
         return X, y - self.y_offset_
 
     @unchanged_if_refused

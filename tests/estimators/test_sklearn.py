@@ -330,6 +330,16 @@ def test_targets_that_are_no_numbers_are_refused(numbers, dtype):
 
 
 @pytest.mark.slow
+def test_targets_of_another_number_are_refused(numbers):
+    X, y = numbers[0][:20], numbers[1][:20]
+    both = np.stack([y, -y], axis=1)
+    for first, then, number in ((both, y, 2), (y, both, 1)):
+        found = regressor().partial_fit(X, first)
+        with pytest.raises(ValueError, match=rf"y must be of {number} column\(s\); got"):
+            found.partial_fit(X, then)
+
+
+@pytest.mark.slow
 def test_no_weights_are_none(classes):
     X, y = classes
     plain, given = regressor().fit(X, y), regressor().fit(X, y, sample_weight=None)
