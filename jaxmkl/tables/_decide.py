@@ -19,6 +19,7 @@ from jaxmkl.tables._cells import (
     CLOCKS,
     CURRENCY,
     DURATION,
+    MOSTLY,
     Cells,
     Notation,
     forms_of,
@@ -114,7 +115,7 @@ def _decided(cells: Cells, keep: bool) -> Decision:
         decided = _left_out(cells, "holds another word in each row, which names it")
     else:
         decided = _categories(cells) if distinct <= FEW else _text(cells)
-    return decided._replace(note=decided.note + _almost_numbers(cells))
+    return decided._replace(note=decided.note + (_almost_numbers(cells) or _almost_times(known)))
 
 
 def _almost_numbers(cells: Cells) -> str:
@@ -132,6 +133,16 @@ def _almost_numbers(cells: Cells) -> str:
         return ""
     missing = shlex.quote(",".join(words))
     return f"; without {shown(words.to_list())} it is numbers or times (--missing={missing})"
+
+
+def _almost_times(known: pl.Series) -> str:
+    """A phrase on the few cells that keep others from being times, by the forms of the first."""
+    for form in dict.fromkeys([*forms_of(known.head(1)), *forms_of(known.slice(1, 1))]):
+        wrong = known.filter(instants(known, form).is_null())
+        if 0 < len(wrong) < (1 - MOSTLY) * len(known):
+            found = f"all but {len(wrong)} of its cells are times of the form {form}"
+            return f"; {found}: mend or empty those such as {wrong[0]!r}"
+    return ""
 
 
 def _names_rows(known: pl.Series, name: str, numbers: pl.Series) -> str:

@@ -16,6 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from jaxmkl import tables
 from jaxmkl.tables import Columns, open_table
 from jaxmkl.tables._cells import Notation
+from jaxmkl.tables._decide import kind_of
 from jaxmkl.tables._kinds import Text, hashed
 
 NAN = math.nan
@@ -235,6 +236,15 @@ def test_clocks_beyond_a_day_are_durations(cells):
     assert_array_equal(columns.encode(typed, columns.init())[0], [[3.5], [0]])
     with refused(match="row 1, column 'a': '1:60:00' is not a time of the form H:MM:SS"):
         columns.encode(first({"a": ["1:60:00"]}), columns.init())
+
+
+@pytest.mark.parametrize("place", [0, 1, 70])
+def test_cells_that_keep_others_from_being_times_are_named(place):
+    cells = [f"{1 + i % 28}.{1 + i // 28}.2024" for i in range(12 * 28)]
+    cells[place] = "30.2.2024"
+    decision = kind_of(first({"a": cells}, y=cells).column("a"))
+    said = "all but 1 of its cells are times of the form %d.%m.%Y: mend or empty those such as '30"
+    assert said in decision.note
 
 
 def test_clocks_are_durations_where_these_are_wanted():
