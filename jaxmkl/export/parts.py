@@ -13,7 +13,8 @@ from jaxmkl.abilities import Operation, exported, gradients, on_fourier, operati
 from jaxmkl.aggregate import Hedge, Mixture, Stack, Uniform
 from jaxmkl.features import FourierFeatures, LinearFeatures
 from jaxmkl.mkl import MKL, MKLState
-from jaxmkl.models import FeatureModels, TreeModels
+from jaxmkl.models import FeatureModels, NeighbourModels, TreeModels
+from jaxmkl.models.neighbours import ALIKE, NeighbourModelsState
 from jaxmkl.models.on_features import FeatureModelsState
 from jaxmkl.models.trees import TreeModelsState
 from jaxmkl.select import Sampled
@@ -151,6 +152,21 @@ def _(bank: TreeModels, state: TreeModelsState, round: jax.Array, num_inputs: in
         start=np.where(begins.T, np.asarray(state.start)[:, None], 0),
         is_log_odds=begins[:, 0] & plan.logistic,
     )
+
+
+@exported.register
+def _(
+    bank: NeighbourModels, state: NeighbourModelsState, round: jax.Array, num_inputs: int
+) -> Operation:
+    X, y = (np.asarray(own, np.float64) for own in (state.X, state.y))
+    predicts = y[:, -1] > 0
+    if not predicts.any():  # a label of 0 at the origin
+        predicts = np.arange(len(X)) == 0
+    X, y = X[predicts], y[predicts, :-1]
+    more = 1 + ALIKE * np.finfo(state.X.dtype).eps
+    tiny = np.finfo(np.float32).tiny
+    apart = operation("apart", more=more, far=2 * X, of=np.sum(X**2, axis=1) + tiny)
+    return operation("near", p=num_inputs / 2, y=y).after(apart)
 
 
 # --- aggregates, of one output -------------------------------------------------------------------

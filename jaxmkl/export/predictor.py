@@ -20,8 +20,7 @@ def _standardise(x, kept, least, most, number, mean, variance, of_mean, of_varia
 def _fourier(x, frequencies, vector, weights):
     """Values (B, K, E) of weights (K, E, 2 F), each on the waves of a vector of frequencies."""
     t = 2 * np.pi * (x @ frequencies.reshape(-1, x.shape[1]).T).reshape(-1, *frequencies.shape[:2])
-    waves = np.concatenate([np.sin(t), np.cos(t)], axis=-1)[:, vector]
-    return np.einsum("bem,kem->bke", waves, weights)
+    return np.einsum("bem,kem->bke", np.c_[np.sin(t), np.cos(t)][:, vector], weights)
 
 
 def _trees(x, links, thresholds, roots, leaves, weights, start, is_log_odds):
@@ -57,6 +56,8 @@ _OPERATIONS = {f.__name__: f for f in (_standardise, _fourier, _trees, _combine,
     "_chain": lambda first, then, x: then(first(x)),
     "_join": lambda *inside: np.concatenate([call(inside[-1]) for call in inside[:-1]], axis=-1),
     "_linear": lambda x, weights, constants: np.einsum("bd,ked->bke", x, weights) + constants,
+    "_apart": lambda x, more, far, of: more * (np.sum(x * x, axis=1) + of[:, None]) - far @ x.T,
+    "_near": lambda d, p, y: (y.T @ (w := (d.min(axis=0) / d) ** p) / w.sum(axis=0)).T[..., None],
     "_affine": lambda x, shift, scale: shift + scale * x,
 }
 
@@ -69,8 +70,7 @@ def _read(cell, head, kind, edits=(("\u2212", "-"), ("[^0-9.eE+-]", "?")), **_):
     if kind not in ("number", "time"):
         word = text if is_text else text.removesuffix(".0")
         return word.lower() if kind == "boolean" or isinstance(cell, bool | np.bool_) else word
-    if isinstance(cell, datetime.timedelta | np.timedelta64):
-        cell = np.timedelta64(cell) / np.timedelta64(1, "s")
+    cell = cell / np.timedelta64(1, "s") if "timedelta" in type(cell).__name__.lower() else cell
     bare = functools.reduce(lambda bare, edit: re.sub(*edit, bare), edits, text)
     try:
         if kind == "number":
@@ -107,8 +107,8 @@ class Predictor:
             inner, given = [built(**o) for o in inside], {k: arrays[a] for k, a in names.items()}
             return functools.partial(_OPERATIONS[f"_{name}"], *inner, **given)
 
-        if header["format"] not in (1, 2, 3):
-            raise ValueError(f"it has format {header['format']}; this module reads up to 3")
+        if header["format"] not in (1, 2, 3, 4):
+            raise ValueError(f"it has format {header['format']}; this module reads up to 4")
         self.header, self._call = header, built(**header["operation"])
 
     def predict(self, data):

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -56,8 +57,10 @@ def export_predictor(path: str | os.PathLike[str], pipeline: Pipeline) -> None:
 
     words, numbers = pipeline.columns.missing_cells
     columns = _columns(pipeline)
-    # the first format that has such columns: older copies of the module can read most files
-    formats = (3 if "edits" in own else 2 if own["kind"] == "text" else 1 for own in columns)
+    # the first format that has such columns, and neighbours: older copies of the module can read
+    # most files
+    formats = [3 if "edits" in own else 2 if own["kind"] == "text" else 1 for own in columns]
+    formats += [4 for name in _names(operation) if name == "near"]
     header = {"format": max(formats), "jaxmkl": pipeline.version, "columns": columns}
     header |= {"classes": pipeline.classes, "has_probabilities": log_odds}
     header |= {"start": pipeline.seen.start, "bound": input_bound(np.float32)}
@@ -67,6 +70,13 @@ def export_predictor(path: str | os.PathLike[str], pipeline: Pipeline) -> None:
     text = np.frombuffer(json.dumps(header).encode(), np.uint8)
     with written_whole(path) as file:
         np.savez_compressed(file, header=text, **arrays)  # type: ignore[arg-type]
+
+
+def _names(one: abilities.Operation) -> Iterator[str]:
+    """Of an operation and those inside."""
+    yield one.name
+    for other in one.inside:
+        yield from _names(other)
 
 
 def _columns(pipeline: Pipeline) -> list[dict[str, Any]]:

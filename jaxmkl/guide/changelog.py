@@ -6,12 +6,11 @@
 
 - ``expert_mkl()`` learns its kernels, metrics and forests (:mod:`jaxmkl.guide.learned`);
   ``learner.importances(state)``, reports and ``jaxmkl info`` say which inputs matter.
-- Its stack knows the last labels and errors; its mixture no longer errs by far in single rounds;
-  boosted trees stand beside its forest.
+- Its stack knows the last labels and errors; boosted trees stand beside its forest, and a mean of
+  near labels (:class:`jaxmkl.models.NeighbourModels`).
 - :func:`jaxmkl.recipes.published`: learners as their papers run them.
 - Losses are values, as ``Huber(0.5)``, or your own; ``updates.Optax`` is a rule.
-- ``kernel.on(columns)``; random features of products of kernels; banks "linear" and "neighbours"
-  of ``expert_mkl``.
+- ``kernel.on(columns)``; random features of products of kernels; ``expert_mkl(banks="linear")``.
 - ``Hedge(penalty=)``, ``Disagreement(loss=)``, ``Sampled(sampled=)``, ``RemoveUnbiased``,
   ``proj_ka(two_passes=)``, ``oks_sil(gradients=)``.
 - Least squares, ``projectron``, ``proj_ka``, ``spa``, ``multitask`` keep digits in float32.
@@ -43,8 +42,8 @@
 
 **Tables and the command**
 
-- ARFF; text as TF-IDF; more forms of numbers (CHF 5, (4%), 5,00-), dates and times; 100,000
-  columns; npz, Parquet and Arrow through pipes; rows of pandas by name.
+- ARFF; text as TF-IDF; more forms of numbers (CHF 5, (4%), 5,00-), dates, times and
+  durations; 100,000 columns; npz, Parquet and Arrow through pipes; rows of pandas by name.
 - Classes such as 007 keep their zeros, labels of pandas their dtypes; estimators learn columns far
   from 0, and have ``predict_log_proba``.
 - A first line of CSV that is a row or a title is refused, unless ``--names``, ``--header`` or
@@ -58,12 +57,12 @@
   recall by class.
 - ``predict -`` and ``run -`` answer rows as they come.
 - ``--bad-rows N`` skips rows that cannot be read, in Python :class:`jaxmkl.tables.SkippedRows`.
-- No file is written that is also read, or twice.
+- No file is written that is also read.
 
 **Pools**
 
 - :func:`jaxmkl.design.from_points` and ``facility``, from a million rows in seconds;
-  ``accelerate=False`` and ``steps=`` as published; ``select --method lmkal``.
+  ``accelerate=False`` and ``steps=`` as published; ``select --method lmkal``; kernels of any size.
 
 **Parts of your own**
 

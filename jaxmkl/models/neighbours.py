@@ -1,6 +1,6 @@
 """A mean of the labels of the latest examples, by a kernel without a width."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +13,8 @@ from jaxmkl._blocks import einsum
 from jaxmkl._feedback import Feedback
 from jaxmkl.models.bank import Bank
 from jaxmkl.updates import Rule
+
+ALIKE = 64  # units of rounding of squared norms, below which distances are all alike
 
 
 class NeighbourModelsState(NamedTuple):
@@ -96,7 +98,7 @@ class NeighbourModels(Bank[NeighbourModelsState, NeighbourCode, tuple[()]]):
         self, state: NeighbourModelsState, X: jax.Array, round: jax.Array, keys: jax.Array
     ) -> NeighbourCode:
         """The values of a block."""
-        D, near = X.shape[1], 64 * jnp.finfo(X.dtype).eps
+        D, near = X.shape[1], ALIKE * jnp.finfo(X.dtype).eps
         own, others = jax.lax.stop_gradient((X, state.X))
         first, second = (jnp.sum(jnp.square(rows), axis=1) for rows in (own, others))
         sums = first[:, None] + second[None]
@@ -152,7 +154,7 @@ def _(
     bank: NeighbourModels, states: NeighbourModelsState, start: NeighbourModelsState | None
 ) -> NeighbourModelsState:
     """The latest examples of all shards, in turn, and then those with which they began."""
-    shards = jax.tree.map(np.asarray, states)
+    shards: Any = jax.tree.map(np.asarray, states)
     if start is not None:
         shards = jax.tree.map(lambda *two: np.concatenate([two[0], [two[1]]]), shards, start)
     N, (end, begun) = bank.window + bank.period, shards.places.T[..., None]
@@ -166,7 +168,7 @@ def _(
     number = min(np.sum(there), bank.window)
     latest = np.argsort(np.where(there, ages, 2 * N).T, axis=None, kind="stable")[:number]
     place, shard = np.divmod(latest[::-1], len(shards.X))
-    X, y = np.zeros_like(shards.X[0]), np.zeros_like(shards.y[0])
+    X, y = (np.zeros_like(rows[0]) for rows in (shards.X, shards.y))
     X[:number], y[:number] = shards.X[shard, place], shards.y[shard, place]
     y[:number, -1] = 1
     places = np.full(2, number % N, np.int32)
