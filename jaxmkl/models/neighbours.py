@@ -143,8 +143,9 @@ class NeighbourModels(Bank[NeighbourModelsState, NeighbourCode, tuple[()]]):
         each = np.arange(N, dtype=np.int32)
         new = (each - begun) % N < (end - begun) % N
         within = (each - end) % N >= N - self.window
-        predicts = within & (new | (state.y[:, -1] > 0))
-        predicts = jnp.where(full, predicts.astype(state.y.dtype), state.y[:, -1])
+        before = state.y[:, -1]
+        predicts = (within & (new | (before > 0))).astype(before.dtype)
+        predicts = jnp.where(full, predicts, before)
         places = jnp.stack([end, jnp.where(full, end, begun)])
         return state._replace(y=state.y.at[:, -1].set(predicts), places=places)
 
