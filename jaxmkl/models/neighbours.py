@@ -144,8 +144,8 @@ class NeighbourModels(Bank[NeighbourModelsState, NeighbourCode, tuple[()]]):
         new = (each - begun) % N < (end - begun) % N
         within = (each - end) % N >= N - self.window
         before = state.y[:, -1]
-        predicts = (within & (new | (before > 0))).astype(before.dtype)
-        predicts = jnp.where(full, predicts, before)
+        after = (within & (new | (before > 0))).astype(before.dtype)
+        predicts = jnp.where(full, after, before)
         places = jnp.stack([end, jnp.where(full, end, begun)])
         return state._replace(y=state.y.at[:, -1].set(predicts), places=places)
 
