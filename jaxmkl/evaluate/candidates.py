@@ -41,7 +41,7 @@ DEFAULT = ("raker", "amkl_aks", "expert_mkl")
 #: Parameters of learners that may skip labels, for targets of variance 1.
 PAUSES = {"tolerance": 1.0, "max_skips": 2}
 #: With more inputs than this, kernels are fixed unless something else is asked for: to learn them
-#: takes two memories of 4,000 rows and more, 50 kB per input.
+#: takes a memory of 4,000 rows and more, 34 kB per input.
 MANY_INPUTS = 5000
 #: Names of banks among the weights of what carries a prediction.
 BANKS: Mapping[type, str] = {

@@ -51,7 +51,7 @@ from jaxmkl.recipes._parts import ASK_ALL, SELECT_ALL, outputs_of, recipe
 from jaxmkl.select import AdaptiveKernelSelection, Select
 from jaxmkl.updates import OGD, RLS
 
-LEARNED = "fixed", "full", "likelihood_diagonal", "trees", "neighbours"
+LEARNED = "fixed", "full", "likelihood_diagonal", "trees"
 BANKS = (
     *("fixed", "diagonal", "full", "likelihood_diagonal", "likelihood_full"),
     *("trees", "neighbours", "linear"),
@@ -323,10 +323,9 @@ def expert_mkl(
       num_features: F, for each kernel of every bank; by default 120 with banks that learn a
         metric, and 72 without.
       select, query, orthogonal, num_outputs, num_classes: as for :func:`raker`.
-      banks: the name of a bank, or several; by default "fixed", "full", "likelihood_diagonal",
-        "trees" and "neighbours", or "fixed" alone if ``kernels`` are given. "fixed" takes a
-        quarter of the time over 10,000 examples, half of it over 60,000
-        (:mod:`jaxmkl.guide.learned`).
+      banks: the name of a bank, or several; by default "fixed", "full", "likelihood_diagonal" and
+        "trees", or "fixed" alone if ``kernels`` are given. "fixed" takes a quarter of the time
+        over 10,000 examples, half of it over 60,000 (:mod:`jaxmkl.guide.learned`).
 
     Raises:
       ValueError: if a bank is unknown, if ``kernels`` are given without the fixed bank, or if both
@@ -336,7 +335,7 @@ def expert_mkl(
       Beyond the papers; features and gradient steps are those of Hong and Chae, equation (17).
 
     >>> expert_mkl(task="classification").num_models
-    26
+    25
     >>> expert_mkl(banks="fixed").num_models
     48
     """

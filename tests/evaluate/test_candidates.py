@@ -16,7 +16,7 @@ SMALL_PROGRAMS = True
 
 @pytest.mark.parametrize(
     ("num_inputs", "settings", "banks"),
-    [(5000, {}, 3), (5001, {}, 1), (5001, {"banks": ("trees", "full")}, 2)],
+    [(5000, {}, 2), (5001, {}, 1), (5001, {"banks": ("trees", "full")}, 2)],
 )
 def test_of_very_many_inputs_kernels_are_fixed_unless_banks_are_named(num_inputs, settings, banks):
     (_, made), notes = candidates(

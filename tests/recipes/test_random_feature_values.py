@@ -241,7 +241,7 @@ def test_banks_are_chosen_by_name():
     assert beside.banks[2].shapes == ("diagonal", "full")
     assert beside.banks[2].bank.features.num_features == 7
     by_default = jaxmkl.expert_mkl(num_features=7)
-    assert [bank.num_models for bank in by_default.models] == [23, 2, 1]
+    assert [bank.num_models for bank in by_default.models] == [23, 2]
     assert [bank.num_models for bank in by_default.models[0].banks] == [16, 2, 3, 2]
     assert repr(by_default.models[0].banks[:2]) == repr(beside.banks[:2])
     assert by_default.models[0].banks[2].shapes == ("full",)

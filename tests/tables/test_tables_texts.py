@@ -117,8 +117,8 @@ def test_numbers_of_words_that_are_refused():
 @pytest.mark.parametrize(
     ("words", "settings", "banks"),
     [
-        ((), {}, 3),
-        (((0, 40),), {}, 3),
+        ((), {}, 2),
+        (((0, 40),), {}, 2),
         (((0, 60),), {}, 2),
         (((3, 30), (40, 90)), {"num_features": 9}, 2),
         (((0, 100),), {}, 1),
