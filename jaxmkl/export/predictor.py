@@ -38,9 +38,8 @@ def _combine(x, least, most, weights, stack, least_stack, most_stack, shares):
     """Shares of a mean m of values (B, K, E), and of regressions on m and the values less m."""
     x = np.clip(x, least[:, None], most[:, None])
     m = (x * weights).sum(axis=-1, keepdims=True)
-    stacks = m + np.einsum("bke,kre->bkr", np.concatenate([x - m, m], axis=-1), stack)
-    stacks = np.clip(stacks, least_stack[:, None], most_stack[:, None])
-    return (np.concatenate([m, stacks], axis=-1) * shares).sum(axis=-1)
+    stacks = m + np.einsum("bke,kre->bkr", np.c_[x - m, m], stack)
+    return (np.c_[m, stacks.clip(least_stack[:, None], most_stack[:, None])] * shares).sum(axis=-1)
 
 
 def _calibrate(x, scale, half, signs, sure, large, weights, log_shares):
@@ -70,7 +69,8 @@ def _read(cell, head, kind, edits=(("\u2212", "-"), ("[^0-9.eE+-]", "?")), **_):
     if kind not in ("number", "time"):
         word = text if is_text else text.removesuffix(".0")
         return word.lower() if kind == "boolean" or isinstance(cell, bool | np.bool_) else word
-    cell = cell / np.timedelta64(1, "s") if "timedelta" in type(cell).__name__.lower() else cell
+    if isinstance(cell, datetime.timedelta | np.timedelta64):
+        cell = np.timedelta64(cell) / np.timedelta64(1, "s")
     bare = functools.reduce(lambda bare, edit: re.sub(*edit, bare), edits, text)
     try:
         if kind == "number":

@@ -57,7 +57,7 @@
   recall by class.
 - ``predict -`` and ``run -`` answer rows as they come.
 - ``--bad-rows N`` skips rows that cannot be read, in Python :class:`jaxmkl.tables.SkippedRows`.
-- No file is written twice.
+- No file is written that is also read.
 
 **Pools**
 
