@@ -85,7 +85,7 @@ def metric_of(
         metric = jnp.sqrt(jnp.maximum(values, 0) ** power)
         squares = metric**2
     else:
-        wide = jnp.promote_types(values.dtype, jnp.float32)  # LAPACK has no bfloat16
+        wide = np.promote_types(values.dtype, jnp.float32)  # LAPACK has no bfloat16
         found = jnp.linalg.eigh(values.astype(wide))
         values, vectors = (part.astype(moments.dtype) for part in found)
         roots = jnp.sqrt(jnp.maximum(values, 0) ** power)

@@ -70,7 +70,7 @@ def _derivative_of_sines(size: float, primals: tuple, tangents: tuple) -> tuple:
 
 
 def _qr(matrices: jax.Array) -> tuple[jax.Array, jax.Array]:
-    wide = matrices.astype(jnp.promote_types(matrices.dtype, jnp.float32))  # as LAPACK has them
+    wide = matrices.astype(np.promote_types(matrices.dtype, jnp.float32))  # as LAPACK has them
     q, r = jnp.linalg.qr(wide)
     return q.astype(matrices.dtype), r.astype(matrices.dtype)
 

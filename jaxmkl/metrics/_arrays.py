@@ -30,7 +30,7 @@ def numeric(**values: Data) -> tuple:
         read = (real_array(name, floats(np.asarray(value))) for name, value in given.items())
         return np, *(np.asarray(value, np.float64) for value in read)
     arrays = (as_array(name, value) for name, value in given.items())
-    kinds = ((a, jnp.promote_types(jnp.result_type(a, float), jnp.float32)) for a in arrays)
+    kinds = ((a, np.promote_types(jnp.result_type(a, float), jnp.float32)) for a in arrays)
     return jnp, *(array.astype(dtype) for array, dtype in kinds)
 
 

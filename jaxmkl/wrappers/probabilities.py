@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax import Array
 from jax.typing import DTypeLike
@@ -214,7 +215,7 @@ def _calibrated(own: Calibration, aux: ProbabilitiesAux, of: Array) -> Calibrati
     log_weights = own.log_shares + jnp.sum(jnp.where(of[None], aux.log_shares, 0.0), axis=1)
     uniform = 1.0 / (number.astype(dtype) + 1.0)
     shares = (1.0 - uniform) * jax.nn.softmax(log_weights) + uniform / len(log_weights)
-    wide = jnp.promote_types(dtype, jnp.float32)  # LAPACK has no bfloat16
+    wide = np.promote_types(dtype, jnp.float32)  # LAPACK has no bfloat16
     change = jnp.linalg.solve(curvatures.astype(wide), gradients[..., None].astype(wide))
     return Calibration(
         log_scale=own.log_scale - jnp.clip(step, -0.5, 0.5),

@@ -182,7 +182,7 @@ class RunningRanks(Scaler[RunningRanksState, tuple[Array, Array]]):
 
     def predict(self, state: RunningRanksState, x: Array) -> tuple[Array, tuple[Array, Array]]:
         """The scaled x, and the pair of its place in the sample (C for none) and x."""
-        dtype = jnp.promote_types(x.dtype, jnp.float32)  # bfloat16 has no counts above 256
+        dtype = np.promote_types(x.dtype, jnp.float32)  # bfloat16 has no counts above 256
         n = jnp.minimum(state.num_seen, self.capacity).astype(dtype)
         # empty places hold infinity, which is neither below x nor equal to it
         below = jnp.sum(state.sample < x[None], axis=0, dtype=jnp.int32).astype(dtype)

@@ -48,7 +48,9 @@ def run(X, y, dtype, bank=BANK, **options):
     return learner, state, np.asarray(outputs.prediction)
 
 
-@pytest.mark.parametrize(("D", "K"), [(1, None), (2, None), (3, 2)])
+@pytest.mark.parametrize(
+    ("D", "K"), [(3, 2), *(pytest.param(D, None, marks=pytest.mark.slow) for D in (1, 2))]
+)
 def test_values_are_those_of_a_plain_loop(D, K):
     X, y = stream(D=D, K=K)
     with jax.enable_x64(True):
@@ -100,6 +102,7 @@ def test_refused_rounds_leave_no_example():
     np.testing.assert_allclose(outputs.prediction, wanted, rtol=2e-3, atol=2e-3)
 
 
+@pytest.mark.slow
 def test_derivatives_by_labels_are_weights():
     X, y = stream(64)
     learner = jaxmkl.MKL(BANK, Uniform())
@@ -114,6 +117,7 @@ def test_derivatives_by_labels_are_weights():
     assert found.sum() == pytest.approx(1, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_shards_are_merged_into_their_latest_examples():
     X, y = stream(120)
     learner, start, _ = run(X[:32], y[:32], "float32")
