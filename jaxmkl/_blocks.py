@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 
-from jaxmkl._types import PyTree
+from jaxmkl._types import PyTree, at_least_single
 
 
 def rounds_of(round: jax.Array, size: int) -> jax.Array:
@@ -108,7 +108,7 @@ def factor_and_inverse(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
     Only the lower triangle is read. For several matrices, ``jax.lax.map`` takes a small part of
     the time of a batch on a CPU, whose triangular solves are not made for batches.
     """
-    wide = matrix.astype(np.promote_types(matrix.dtype, jnp.float32))  # LAPACK has no bfloat16
+    wide = matrix.astype(at_least_single(matrix.dtype))
     both = jax.lax.platform_dependent(wide, cpu=by_halves, default=_as_a_whole)
     inverse = jnp.dot(both[1].T, both[1], precision=jax.lax.Precision.HIGHEST)
     return both[0].astype(matrix.dtype), inverse.astype(matrix.dtype)

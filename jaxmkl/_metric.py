@@ -16,7 +16,7 @@ import numpy as np
 from jax.typing import DTypeLike
 
 from jaxmkl._hash import hashed
-from jaxmkl._types import Number
+from jaxmkl._types import Number, at_least_single
 
 SHAPES = "diagonal", "full"
 WIDE = 500  # inputs, beyond which a metric is diagonal: a full one takes D² numbers and D³ steps
@@ -85,8 +85,7 @@ def metric_of(
         metric = jnp.sqrt(jnp.maximum(values, 0) ** power)
         squares = metric**2
     else:
-        wide = np.promote_types(values.dtype, jnp.float32)  # LAPACK has no bfloat16
-        found = jnp.linalg.eigh(values.astype(wide))
+        found = jnp.linalg.eigh(values.astype(at_least_single(values.dtype)))
         values, vectors = (part.astype(moments.dtype) for part in found)
         roots = jnp.sqrt(jnp.maximum(values, 0) ** power)
         metric = jnp.dot(vectors * roots[None], vectors.T, precision=_HIGHEST) * signs[None]

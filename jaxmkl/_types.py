@@ -1,4 +1,4 @@
-"""Types that annotations of several modules name."""
+"""Types that annotations of several modules name, and a dtype that some compute in."""
 
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -30,3 +30,14 @@ AnyArray = np.ndarray | jax.Array
 Inputs = Any
 #: Labels (T,), or what else the learner takes for them, NaN for none.
 Labels = Any
+
+
+def at_least_single(dtype: npt.DTypeLike) -> np.dtype:
+    """A floating dtype, or float32 in place of a shorter one, which LAPACK does not know.
+
+    JAX's own promotion refuses float64 beside float32 where it is strict.
+
+    >>> at_least_single("float16"), at_least_single("float64")
+    (dtype('float32'), dtype('float64'))
+    """
+    return np.promote_types(dtype, np.float32)

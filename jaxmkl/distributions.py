@@ -21,7 +21,7 @@ from jax.typing import ArrayLike
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._programs import Kept
-from jaxmkl._types import AnyArray, Labels
+from jaxmkl._types import AnyArray, Labels, at_least_single
 
 __all__ = ["COVERAGE", "DensityScores", "StudentMixture", "central_intervals", "density_scores"]
 
@@ -266,7 +266,7 @@ class _Parts:
         """The probability (J, ...) of exceeding a distance of at least 0, for each part."""
         far = self._xp.minimum(self._xp.abs(distance)[None] / self.scales, 1e15)
         if self._xp is jnp:
-            wide = np.promote_types(far.dtype, jnp.float32)  # in bfloat16 sums lose all digits
+            wide = at_least_single(far.dtype)  # in bfloat16 sums lose all digits
             return jnp.stack(list(map(_tail, far.astype(wide), self.degrees))).astype(far.dtype)
         square = zip(np.square(far, out=far), self.degrees, strict=True)
         return np.stack([0.5 - within(each / nu, nu) / 2.0 for each, nu in square])

@@ -62,7 +62,7 @@ def pool_of(owner: str, gram: ArrayLike | None, features: ArrayLike | None, stac
     good = good and (features is not None or shape[-1] == shape[-2])
     wanted = f"an array ({', '.join(axes)})"
     require(good, owner, argument, f"an array of shape {shape}", wanted)
-    dtype = jax.dtypes.canonicalize_dtype(np.promote_types(array.dtype, jnp.float32))
+    dtype = jax.dtypes.canonicalize_dtype(jnp.promote_types(array.dtype, jnp.float32))
     values = jnp.asarray(array, dtype)
     values = left_to_xla(values)
     values = values if stacked else values[None]

@@ -152,7 +152,7 @@ def prepared(owner: str, X: Inputs, standardise: bool) -> Any:
     if sparse:
         return X.astype(np.float64)
     X = scale(X, "standard") if standardise else X
-    return X.astype(jax.dtypes.canonicalize_dtype(np.promote_types(X.dtype, jnp.float32)))
+    return X.astype(jax.dtypes.canonicalize_dtype(jnp.promote_types(X.dtype, jnp.float32)))
 
 
 def _csr(X: SparseRows) -> Any:

@@ -12,6 +12,7 @@ from jax.typing import DTypeLike
 from numpy.polynomial import Chebyshev, Polynomial
 
 from jaxmkl import _pytree as pytree
+from jaxmkl._types import at_least_single
 from jaxmkl.features.map import FeatureMap
 from jaxmkl.kernels import Kernel
 
@@ -70,8 +71,7 @@ def _derivative_of_sines(size: float, primals: tuple, tangents: tuple) -> tuple:
 
 
 def _qr(matrices: jax.Array) -> tuple[jax.Array, jax.Array]:
-    wide = matrices.astype(np.promote_types(matrices.dtype, jnp.float32))  # as LAPACK has them
-    q, r = jnp.linalg.qr(wide)
+    q, r = jnp.linalg.qr(matrices.astype(at_least_single(matrices.dtype)))
     return q.astype(matrices.dtype), r.astype(matrices.dtype)
 
 

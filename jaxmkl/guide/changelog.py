@@ -6,8 +6,8 @@
 
 - ``expert_mkl()`` learns its kernels, metrics and forests (:mod:`jaxmkl.guide.learned`);
   ``learner.importances(state)``, reports and ``jaxmkl info`` say which inputs matter.
-- Its stack knows the last labels and errors; boosted trees stand beside its forest.
-- ``banks=(..., "neighbours")`` adds near labels.
+- Its stack knows the last labels and errors; boosted trees stand beside its forest, and
+  ``banks="neighbours"`` is new.
 - :func:`jaxmkl.recipes.published`: learners as their papers run them.
 - Losses are values, as ``Huber(0.5)``, or your own; ``updates.Optax`` is a rule.
 - ``kernel.on(columns)``; random features of products of kernels; ``expert_mkl(banks="linear")``.
@@ -57,7 +57,7 @@
   recall by class.
 - ``predict -`` and ``run -`` answer rows as they come.
 - ``--bad-rows N`` skips rows that cannot be read, in Python :class:`jaxmkl.tables.SkippedRows`.
-- No file is written that is also read.
+- No file is written that is also read, or twice.
 
 **Pools**
 

@@ -16,7 +16,7 @@ import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 
 from jaxmkl import _pytree as pytree
-from jaxmkl._types import Numbers
+from jaxmkl._types import Numbers, at_least_single
 from jaxmkl.kernels.kernel import Kernel
 from jaxmkl.kernels.products import Products
 
@@ -108,7 +108,7 @@ class Stationary(Stacked):
     def _argument(self, products: Products, index: jax.Array | None) -> jax.Array:
         dtype = products.X.dtype
         # the square of a quotient, as the slope of 1 / b² would overflow where the value does not
-        weights = 1.0 / self._widths(np.promote_types(dtype, jnp.float32))
+        weights = 1.0 / self._widths(at_least_single(dtype))
         weights = (weights**2).astype(dtype)
         if index is None and weights.ndim == 2:
             return products.weighted_distance(weights)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmkl._checks import as_array, real_array, refuse_listed, refuse_unless, unmasked
-from jaxmkl._types import AnyArray, Data
+from jaxmkl._types import AnyArray, Data, at_least_single
 from jaxmkl.labels import floats, labels, signs, where_known
 
 
@@ -30,8 +30,7 @@ def numeric(**values: Data) -> tuple:
         read = (real_array(name, floats(np.asarray(value))) for name, value in given.items())
         return np, *(np.asarray(value, np.float64) for value in read)
     arrays = (as_array(name, value) for name, value in given.items())
-    kinds = ((a, np.promote_types(jnp.result_type(a, float), jnp.float32)) for a in arrays)
-    return jnp, *(array.astype(dtype) for array, dtype in kinds)
+    return jnp, *(a.astype(at_least_single(jnp.result_type(a, float))) for a in arrays)
 
 
 def paired(caller: str, first: Data, second: Data, names: tuple = ("prediction", "y")) -> tuple:

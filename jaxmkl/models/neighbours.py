@@ -129,7 +129,7 @@ class NeighbourModels(Bank[NeighbourModelsState, NeighbourCode, tuple[()]]):
             row = jnp.where(learns, row.astype(rows.dtype), rows[place])
             return jax.lax.dynamic_update_index_in_dim(rows, row, place, 0)
 
-        after = (place + learns) % len(state.X)
+        after = (place + learns.astype(jnp.int32)) % len(state.X)
         y = jnp.pad(feedback.y.reshape(-1), (0, 1))
         return NeighbourModelsState(
             put(state.X, code.x), put(state.y, y), jnp.stack([after, begun])

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 from jax import Array
 from jax.typing import DTypeLike
@@ -13,7 +12,7 @@ from jax.typing import DTypeLike
 from jaxmkl import _pytree as pytree
 from jaxmkl._blocks import common_period, count_on, or_zero
 from jaxmkl._learner import Learner, Prediction
-from jaxmkl._types import PyTree
+from jaxmkl._types import PyTree, at_least_single
 from jaxmkl.updates import RLS, Recursive
 from jaxmkl.wrappers._standard import Standard, columns_of
 from jaxmkl.wrappers.wrapper import OnBlocks, WrapperState, in_units, not_refused
@@ -215,7 +214,7 @@ def _calibrated(own: Calibration, aux: ProbabilitiesAux, of: Array) -> Calibrati
     log_weights = own.log_shares + jnp.sum(jnp.where(of[None], aux.log_shares, 0.0), axis=1)
     uniform = 1.0 / (number.astype(dtype) + 1.0)
     shares = (1.0 - uniform) * jax.nn.softmax(log_weights) + uniform / len(log_weights)
-    wide = np.promote_types(dtype, jnp.float32)  # LAPACK has no bfloat16
+    wide = at_least_single(dtype)
     change = jnp.linalg.solve(curvatures.astype(wide), gradients[..., None].astype(wide))
     return Calibration(
         log_scale=own.log_scale - jnp.clip(step, -0.5, 0.5),

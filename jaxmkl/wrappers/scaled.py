@@ -22,7 +22,7 @@ from jaxmkl._blocks import count_on
 from jaxmkl._checks import require_key, usable_rows
 from jaxmkl._learner import Learner, Prediction
 from jaxmkl._moments import Moments
-from jaxmkl._types import Aux, Number, PyTree, State
+from jaxmkl._types import Aux, Number, PyTree, State, at_least_single
 from jaxmkl.wrappers.wrapper import OnBlocks, WrapperState
 
 
@@ -182,7 +182,7 @@ class RunningRanks(Scaler[RunningRanksState, tuple[Array, Array]]):
 
     def predict(self, state: RunningRanksState, x: Array) -> tuple[Array, tuple[Array, Array]]:
         """The scaled x, and the pair of its place in the sample (C for none) and x."""
-        dtype = np.promote_types(x.dtype, jnp.float32)  # bfloat16 has no counts above 256
+        dtype = at_least_single(x.dtype)  # bfloat16 has no counts above 256
         n = jnp.minimum(state.num_seen, self.capacity).astype(dtype)
         # empty places hold infinity, which is neither below x nor equal to it
         below = jnp.sum(state.sample < x[None], axis=0, dtype=jnp.int32).astype(dtype)

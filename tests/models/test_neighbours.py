@@ -142,6 +142,20 @@ def test_shards_are_merged_into_their_latest_examples():
     np.testing.assert_array_equal(np.asarray(own.X)[:32], X[:32].astype("float32"))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_states_keep_their_types_under_strict_promotion(dtype):
+    learner = jaxmkl.MKL(BANK, Uniform())
+    with jax.numpy_dtype_promotion("strict"):
+        before = jax.eval_shape(lambda key: learner.init(key, 3, dtype), jax.random.key(0))
+        after, output = jax.eval_shape(
+            learner.step, before, (jnp.ones(3, dtype), jnp.ones((), dtype))
+        )
+    assert [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(after)] == [
+        (leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(before)
+    ]
+    assert output.prediction.dtype == dtype
+
+
 @pytest.mark.slow
 def test_contract_of_learners():
     check_learner(jaxmkl.MKL(BANK, Uniform()))
