@@ -98,13 +98,14 @@ class NeighbourModels(Bank[NeighbourModelsState, NeighbourCode, tuple[()]]):
         self, state: NeighbourModelsState, X: jax.Array, round: jax.Array, keys: jax.Array
     ) -> NeighbourCode:
         """The values of a block."""
-        D, near = X.shape[1], ALIKE * jnp.finfo(X.dtype).eps
+        D, finite = X.shape[1], jnp.finfo(X.dtype)
+        near, tiny = ALIKE * float(finite.eps), float(finite.tiny)
         own, others = jax.lax.stop_gradient((X, state.X))
         first, second = (jnp.sum(jnp.square(rows), axis=1) for rows in (own, others))
         sums = first[:, None] + second[None]
         squared = jnp.maximum(sums - 2 * einsum("bd,nd->bn", own, others), 0) + near * sums
         # 0 only where both rows are
-        squared = jnp.maximum(squared, jnp.finfo(X.dtype).tiny)
+        squared = jnp.maximum(squared, tiny)
         predicts = state.y[:, -1] > 0
         least = jnp.min(squared, axis=1, keepdims=True, initial=jnp.inf, where=predicts)
         ratios = jnp.where(predicts, least / squared, 0)
