@@ -20,12 +20,6 @@ from jaxmkl._types import PyTree
 T = TypeVar("T")
 
 
-def num_cores() -> int:
-    """The cores that this process may use."""
-    is_known = hasattr(os, "sched_getaffinity")  # not on macOS and Windows
-    return len(os.sched_getaffinity(0)) if is_known else os.cpu_count() or 1
-
-
 def by_xla(sharding: Any) -> PyTree:
     """The sharding with automatic axes: XLA chooses the sharding of what is computed from it."""
     if not isinstance(sharding, NamedSharding) or not isinstance(sharding.mesh, Mesh):

@@ -1,5 +1,6 @@
 """Renewals of banks that learn their kernels, amid the rounds of a learner and apart from them."""
 
+import threading
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -14,6 +15,7 @@ from jaxmkl._blocks import largest_of_runs, of_each, wanted_of_runs
 from jaxmkl._devices import device_of
 from jaxmkl._programs import Kept
 from jaxmkl._renewals import Renewals
+from jaxmkl._threads import mapping
 from jaxmkl._types import PyTree
 from jaxmkl.models.bank import Bank
 from jaxmkl.reservoir import Renewal, Reservoir, ReservoirState
@@ -65,17 +67,28 @@ def apart(rounds: Any, banks: Sequence[Bank], memory: Reservoir, kind: type) -> 
         return isinstance(part, kind)
 
     def renewed(state: PyTree, round: int) -> PyTree:
-        due = [(i, bank) for i, bank in learning if bool(abilities.renews(bank, round))]
+        due = [i for i, bank in learning if bool(abilities.renews(bank, round))]
         if not due:
             return state
         own = next(filter(is_own, jax.tree.leaves(state, is_leaf=is_own)))
         models = list(own.models)
         # together, they would take the compiler for TPUs five times as long, and CPUs 1.1 times as
         # long to renew
-        in_turn = device_of(own.round).platform != "gpu"
-        for i, bank in due:
-            given = bank, models[i], memory, own.memory, own.round, i
-            models[i] = renew(*given, in_turn=in_turn)
+        platform = device_of(own.round).platform
+        in_turn = platform != "gpu"
+
+        def one(i: int) -> PyTree:
+            return renew(banks[i], models[i], memory, own.memory, own.round, i, in_turn=in_turn)
+
+        # other threads are groups of runs, or answer beside this one: they leave it no core
+        alone = threading.current_thread() is threading.main_thread()
+        with mapping(len(due) if alone else 1, platform) as apply:
+            if apply is not map:
+                # XLA would begin what waits for the same arrays one after the other
+                jax.block_until_ready(own)
+            renewed_banks = [*apply(one, due)]
+        for i, bank in zip(due, renewed_banks, strict=True):
+            models[i] = bank
         after = own.replace(models=tuple(models))
         return jax.tree.map(lambda p: after if is_own(p) else p, state, is_leaf=is_own)
 

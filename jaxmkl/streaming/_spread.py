@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError
 from functools import partial
 from threading import Event
 from typing import Any, NamedTuple
@@ -13,7 +13,8 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxmkl import _pytree as pytree
 from jaxmkl._checks import is_tracer
-from jaxmkl._devices import by_xla, device_of, is_spread, num_cores, place
+from jaxmkl._devices import by_xla, device_of, is_spread, place
+from jaxmkl._threads import mapping
 from jaxmkl._types import PyTree
 
 # The share of an accelerator's memory that runs side by side may hold. A program needs several
@@ -115,9 +116,8 @@ def on_all_cores(
 ) -> list[PyTree]:
     """The results of groups of runs, on a CPU of as many at a time as there are cores.
 
-    Threads begin with JAX's settings of the process; where others hold, as in ``with
-    jax.enable_x64():``, groups follow each other. ``of_group`` takes the places of a group, after
-    a function that it calls before each segment, and which ends it when the call is interrupted.
+    ``of_group`` takes the places of a group, after a function that it calls before each segment,
+    and which ends it when the call is interrupted.
     """
     stopped = Event()
 
@@ -125,29 +125,12 @@ def on_all_cores(
         if stopped.is_set():
             raise CancelledError
 
-    of = partial(of_group, go_on)
-    cores = min(num_cores(), len(each)) if platform == "cpu" else 1
-    with ThreadPoolExecutor(max(1, cores)) as pool:
-        threads = cores > 1 and _begins_with_our_settings(pool)
+    with mapping(len(each), platform) as apply:
         try:
-            return [*(pool.map if threads else map)(of, each)]
+            return [*apply(partial(of_group, go_on), each)]
         except BaseException:
             stopped.set()
             raise
-
-
-def _begins_with_our_settings(pool: ThreadPoolExecutor) -> bool:
-    """True if a thread of the pool has JAX's settings of this one."""
-    try:
-        return pool.submit(_settings).result() == _settings()
-    except RuntimeError:  # no thread begins any more when the main one has ended
-        return False
-
-
-def _settings() -> tuple:
-    """JAX's settings in this thread."""
-    every = {name: getattr(jax.config, name, None) for name in jax.config.values}
-    return every, jax.sharding.get_mesh()
 
 
 def _number(tree: PyTree) -> int:

@@ -1,6 +1,8 @@
 """Segments of few shapes: what another length compiles, and that it changes nothing."""
 
 import itertools
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import jax.numpy as jnp
@@ -8,8 +10,10 @@ import numpy as np
 import pytest
 
 import jaxmkl
+from jaxmkl import _threads
 from jaxmkl.features import FourierFeatures
-from jaxmkl.models import FeatureModels, MetricModels
+from jaxmkl.models import FeatureModels, MetricModels, renewals
+from jaxmkl.models.renewals import renew
 from jaxmkl.streaming._engine import room_of
 from jaxmkl.updates import OGD
 from tests.common.banks import MeanOfMemory
@@ -114,6 +118,40 @@ def test_arrays_as_long_as_a_segment_are_cut_at_renewals():
     start = learner.init(jax.random.key(0), 2)
     expected = jaxmkl.run(learner, start, X, y)
     assert_equal(jaxmkl.run(learner, start, jnp.asarray(X), jnp.asarray(y)), expected)
+
+
+@pytest.mark.slow
+def test_banks_that_are_renewed_in_one_round_are_the_same_in_threads(monkeypatch):
+    """Of the main thread, on two cores, but not where it has settings of its own."""
+    inside = FeatureModels(jaxmkl.Gaussian(1.0), OGD(0.1), FourierFeatures(3))
+    banks = MeanOfMemory(16, sample=30), MeanOfMemory(16, sample=7), inside
+    learner, (X, y) = jaxmkl.MKL(banks, loss="squared"), stream(70)
+    start = learner.init(jax.random.key(0), 2)
+    names: list[str] = []
+
+    def renewed(*given, **static):
+        names.append(threading.current_thread().name)
+        return renew(*given, **static)
+
+    monkeypatch.setattr(renewals, "renew", renewed)
+
+    def run(cores):
+        names.clear()
+        monkeypatch.setattr(_threads, "num_cores", lambda: cores)
+        state = jaxmkl.run(learner, start, X, y)[0]
+        assert len(names) == 6  # before rounds 16, 32 and 64
+        return state
+
+    alone = run(1)
+    assert set(names) == {"MainThread"}
+    assert_equal(run(2), alone)
+    assert "MainThread" not in names
+    with ThreadPoolExecutor(1, "other") as pool:
+        assert_equal(pool.submit(run, 2).result(), alone)
+    assert set(names) == {"other_0"}
+    with jax.default_matmul_precision("float32"):
+        run(2)
+    assert set(names) == {"MainThread"}
 
 
 @pytest.mark.slow
