@@ -27,7 +27,7 @@ from small_stream import (
     spoiled,
 )
 
-from jaxmkl import streaming
+from jaxmkl import _threads, streaming
 from tests.common.trees import assert_equal, everything, plain, row_of
 
 SMALL_PROGRAMS = True
@@ -79,7 +79,7 @@ def alone(monkeypatch):
     """Each run has the cache to itself, and a thread of three cores."""
     module = importlib.import_module("jaxmkl.streaming.many")
     monkeypatch.setattr(module._spread, "CACHE", module._spread.Room(1, True))
-    monkeypatch.setattr(module._spread, "num_cores", lambda: 3)
+    monkeypatch.setattr(_threads, "num_cores", lambda: 3)
     return module
 
 
