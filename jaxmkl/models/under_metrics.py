@@ -309,8 +309,11 @@ class UnderMetrics(Bank[UnderMetricsState, UnderMetricsCode, UnderMetricsAux]):
         fitted, rules = {}, []
         for name, part in self._parts(learning=True).items():
             empty = part.rule.init(part.num_kernels, Z.shape[-1], Z.dtype, K)
-            example = Z[:, part.vectors], given.y, counts, given.round
-            fitted[name] = part.rule.fitted(empty, *example)
+            some = given.y, counts, given.round
+            if isinstance(part.vectors, slice):
+                fitted[name] = part.rule.fitted(empty, Z[:, part.vectors], *some)
+            else:
+                fitted[name] = part.rule.fitted(empty, Z, *some, part.vectors)
         for (name, part), own in zip(self._parts().items(), state.rules, strict=True):
             learn = [self.banks[place.bank].first is not None for place in part.places]
             if all(learn):

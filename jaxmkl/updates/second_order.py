@@ -317,7 +317,13 @@ class RLS(Rule[RLSState, RLSCode, RLSAux]):
         return jax.lax.cond(due, lambda S: (S + jnp.swapaxes(S, -1, -2)) / 2, lambda S: S, S)
 
     def fitted(
-        self, state: RLSState, Z: jax.Array, y: jax.Array, counts: jax.Array, round: jax.Array
+        self,
+        state: RLSState,
+        Z: jax.Array,
+        y: jax.Array,
+        counts: jax.Array,
+        round: jax.Array,
+        vectors: np.ndarray | None = None,
     ) -> RLSState:
         """The least squares of all examples at once.
 
@@ -327,7 +333,7 @@ class RLS(Rule[RLSState, RLSCode, RLSAux]):
         smaller to make them so. I is replaced by (1 + 2 u trace A) I, with A the sum and u the
         machine epsilon: otherwise rounding alone might make S indefinite. If S is indefinite all
         the same, as when few directions have nearly all examples, 2 becomes 16, 128, and so on.
-        Features are (N, P, M), or (N, R, P, M) where each rate has its own.
+        Models have the features of their kernel, or those of their place in ``vectors`` (R, P).
         """
         dtype, began = Z.dtype, jax.tree.map(jnp.zeros_like, state)
         rates = jnp.zeros((self.num_rates,), dtype)
@@ -338,13 +344,14 @@ class RLS(Rule[RLSState, RLSCode, RLSAux]):
 
         def products(rows: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
             Z, labels, counts = rows
-            weighted = Z * counts[:, None, None, None]
-            information = jnp.einsum("nrpm,nrpl->rpml", weighted, Z, precision=_HIGHEST)
-            return information, jnp.einsum("nrpm,nk->krpm", weighted, labels, precision=_HIGHEST)
+            weighted = Z * counts[:, None, None]
+            information = jnp.einsum("npm,npl->pml", weighted, Z, precision=_HIGHEST)
+            return information, jnp.einsum("npm,nk->kpm", weighted, labels, precision=_HIGHEST)
 
-        Z = Z[:, None] if Z.ndim == 3 else Z
         rows = Z, y.reshape(len(y), -1), counts
         information, towards = sum_over_rows(products, rows, counts > 0)
+        vectors = np.arange(Z.shape[1])[None] if vectors is None else vectors
+        information, towards = information[vectors], towards[:, vectors]
         information = share[:, None, None, None] * information
         least = jnp.sum(2 * jnp.finfo(dtype).eps * gathered_diagonal(information), axis=-1)
         covariance = _inverse(information, least)
