@@ -30,7 +30,7 @@
 - ``expert_mkl`` starts in a third of the time; other lengths and numbers of seeds compile nothing;
   :func:`jaxmkl.compile_cache` keeps programs (:mod:`jaxmkl.guide.compiling`). The oldest JAX is
   0.10.2.
-- GPUs launch half the kernels a round; ``run_many`` uses all cores.
+- GPUs launch half the kernels a round; ``run_many`` and renewals use all cores.
 
 **Warnings and refusals**
 
@@ -74,8 +74,8 @@
 
 **Means something else**
 
-- Checkpoints and pipelines of 0.2.0, and most of later ones, are refused by name and have to be
-  made again. Journals of ``ask`` go on.
+- Checkpoints and pipelines of 0.2.0, and most of later ones, are refused by name: make them again.
+  Journals of ``ask`` go on.
 - ``expert_mkl(banks="fixed")``, or with kernels that are given, has the models of 0.2.0. The
   command and the estimators keep it above 5,000 inputs.
 - The command and estimators do not scale inputs that are 0 or 1; ``no`` is before ``Yes``.
