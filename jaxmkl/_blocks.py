@@ -198,7 +198,7 @@ def sum_over_rows(
 ) -> PyTree:
     """The sum of ``function(piece)`` over pieces of the rows, up to the last that is used.
 
-    It is ``function(rows)`` if that takes no more than 1.5 2^20 numbers, 6 MiB in single precision.
+    It is ``function(rows)`` if that takes no more numbers than 6 MiB of single precision.
 
     Args:
       function: a sum over rows, to which rows that do not count add nothing; pieces are padded
