@@ -1,6 +1,5 @@
 """Renewals of banks that learn their kernels, amid the rounds of a learner and apart from them."""
 
-import threading
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -80,9 +79,7 @@ def apart(rounds: Any, banks: Sequence[Bank], memory: Reservoir, kind: type) -> 
         def one(i: int) -> PyTree:
             return renew(banks[i], models[i], memory, own.memory, own.round, i, in_turn=in_turn)
 
-        # other threads are groups of runs, or answer beside this one: they leave it no core
-        alone = threading.current_thread() is threading.main_thread()
-        with mapping(len(due) if alone else 1, platform) as apply:
+        with mapping(len(due), platform) as apply:
             if apply is not map:
                 # XLA would begin what waits for the same arrays one after the other
                 jax.block_until_ready(own)

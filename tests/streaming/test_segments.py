@@ -122,7 +122,7 @@ def test_arrays_as_long_as_a_segment_are_cut_at_renewals():
 
 @pytest.mark.slow
 def test_banks_that_are_renewed_in_one_round_are_the_same_in_threads(monkeypatch):
-    """Of the main thread, on two cores, but not where it has settings of its own."""
+    """On two cores, but not amid other threads, or where settings are those of this one."""
     inside = FeatureModels(jaxmkl.Gaussian(1.0), OGD(0.1), FourierFeatures(3))
     banks = MeanOfMemory(16, sample=30), MeanOfMemory(16, sample=7), inside
     learner, (X, y) = jaxmkl.MKL(banks, loss="squared"), stream(70)
@@ -146,9 +146,13 @@ def test_banks_that_are_renewed_in_one_round_are_the_same_in_threads(monkeypatch
     assert set(names) == {"MainThread"}
     assert_equal(run(2), alone)
     assert "MainThread" not in names
-    with ThreadPoolExecutor(1, "other") as pool:
+    with ThreadPoolExecutor(1, "other", _threads.leave_cores) as pool:
         assert_equal(pool.submit(run, 2).result(), alone)
     assert set(names) == {"other_0"}
+    with _threads.mapping(2, "cpu") as apply:
+        assert_equal(next(apply(run, [2])), alone)
+    assert len(set(names)) == 1
+    assert "MainThread" not in names
     with jax.default_matmul_precision("float32"):
         run(2)
     assert set(names) == {"MainThread"}

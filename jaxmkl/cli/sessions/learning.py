@@ -27,6 +27,7 @@ from typing import Any
 
 import jax
 
+from jaxmkl._threads import leave_cores
 from jaxmkl.cli.sessions.journal import Event
 from jaxmkl.tables import Pipeline, Session
 
@@ -94,7 +95,7 @@ class Learning:
         self.session = session
         self.finished = session.pipeline  #: the pipeline of the latest finished state
         self.begun: float | None = None  #: the time at which the present event began
-        self._thread = ThreadPoolExecutor(1, "learning")
+        self._thread = ThreadPoolExecutor(1, "learning", leave_cores)
         self._waits = collections.deque[Event]()  # for the thread
         self._failure: BaseException | None = None
         self._last: Future = Future()  # the latest work of the thread
