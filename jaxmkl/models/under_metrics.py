@@ -306,20 +306,18 @@ class UnderMetrics(Bank[UnderMetricsState, UnderMetricsCode, UnderMetricsAux]):
         maps = self._by_map(state.metrics, state.features)
         Z = features_of([own for own in maps if own[1] is not None], given.X)
         K = 1 if given.y.ndim == 1 else given.y.shape[1]
-        fitted, rules = {}, []
+        fitted, rules, some = {}, [], (given.y, counts, given.round)
         for name, part in self._parts(learning=True).items():
             empty = part.rule.init(part.num_kernels, Z.shape[-1], Z.dtype, K)
-            some = given.y, counts, given.round
-            if isinstance(part.vectors, slice):
-                fitted[name] = part.rule.fitted(empty, Z[:, part.vectors], *some)
-            else:
+            if type(part.rule) is RLS:  # several models may have one vector
                 fitted[name] = part.rule.fitted(empty, Z, *some, part.vectors)
+            else:
+                fitted[name] = part.rule.fitted(empty, Z[:, part.vectors], *some)
         for (name, part), own in zip(self._parts().items(), state.rules, strict=True):
             learn = [self.banks[place.bank].first is not None for place in part.places]
-            if all(learn):
-                own = fitted[name]
-            elif any(learn):
-                own = _replaced(own, fitted[name], part.places, learn)
+            if any(learn):
+                new = fitted[name]
+                own = new if all(learn) else _replaced(own, new, part.places, learn)
             rules.append(own)
         return state._replace(rules=tuple(rules))
 
@@ -364,9 +362,8 @@ def _(bank: UnderMetrics, states: UnderMetricsState, start: PyTree | None) -> Un
     """The state of the first shard, but for the models of banks that learn no metric."""
     fixed = [one.first is None for one in bank.banks]
     by_map = [yes for one, yes in zip(bank.banks, fixed, strict=True) for _ in _shapes(one)]
-    require_same(
-        *([*compress(own.features, by_map)] for own in (states, start) if own is not None)
-    )
+    each = (own.features for own in (states, start) if own is not None)
+    require_same(*([*compress(features, by_map)] for features in each))
     began = (None,) * len(states.rules) if start is None else start.rules
     rules = []
     for part, own, begun in bank._by_rule(states.rules, began):
