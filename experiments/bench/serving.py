@@ -94,16 +94,22 @@ def run(options: Options, report: Report) -> None:
             step(f"{name}, {clients} x {size}")
             with tempfile.TemporaryDirectory() as folder, _begun(Path(folder), name) as path:
                 seconds, waited = _answered(path, clients, size, options.rounds or ROWS)
-            metrics = {"rows_a_second": [clients * (options.rounds or ROWS) / seconds]}
-            for share in (50.0, 99.0, 99.9):
-                metrics[f"ms_{share:g}"] = [1e3 * float(np.percentile(waited, share))]
-            case = f"clients {clients}, rows of a line {size}"
-            found += figures(case, name, metrics, clients=clients, size=size)
+            rate = clients * (options.rounds or ROWS) / seconds
+            found += rows_of(name, clients, size, rate, waited)
     report.table(
         "rows and their labels through a Unix socket; answers to rows in ms, by percentiles",
         found,
         notes=("ours write a journal to the disk before each answer, the others none",),
     )
+
+
+def rows_of(name: str, clients: int, size: int, rate: float, waited: Sequence[float]) -> list[Row]:
+    """Return the rows of a server: its rows a second, and percentiles of the seconds waited."""
+    metrics = {"rows_a_second": [rate]}
+    for share in (50.0, 99.0, 99.9):
+        metrics[f"ms_{share:g}"] = [1e3 * float(np.percentile(waited, share))]
+    case = f"clients {clients}, rows of a line {size}"
+    return figures(case, name, metrics, clients=clients, size=size)
 
 
 @contextlib.contextmanager

@@ -274,4 +274,5 @@ PLAN: Sequence[Play] = (
     Play("bench", "endless"),
     Play("bench", "pools"),
     Play("bench", "large_pools"),
+    Play("bench", "serve"),
 )

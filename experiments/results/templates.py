@@ -40,7 +40,8 @@ prints is there all the same.
 
 Where a block is followed by the comment ``<!-- not yet played by the command -->`` and a table
 that was typed by hand, that table is shown until all figures of the block are there. Otherwise a
-table or figure whose data set was not run says so.
+table or figure whose data set was not run says so. What is between the comments
+``<!-- once PLAY is played -->`` and ``<!-- end -->`` is left out until that play has been run.
 """
 
 import ast
@@ -65,6 +66,7 @@ FIELDS = (*NAME, "take", "unit", "digits", "significant", "look", "missing")
 BLOCK = "```figures"
 BY_HAND = "<!-- not yet played by the command -->"
 NOT_PLAYED, NO_TABLE = "(not played yet)", "This table has not been played yet."
+ONCE_PLAYED = re.compile(r"<!-- once (\S+) is played -->(.*?)<!-- end -->\n", re.DOTALL)
 STAND_IN = re.compile(r";\s*missing\s*=[^;]*")
 FIGURE, CELL = re.compile(r"\{\{(.*?)\}\}"), re.compile(r"\{(.*?)\}")
 Fields = Mapping[str, str]
@@ -106,13 +108,15 @@ def rendered(templates: Path, entries: Entries) -> str:
         UsageError: if a figure is not there or cannot be read; the message names the line.
     """
     figures = figures_of(entries)
-    texts = [filled(text, figures, name).strip("\n") for name, text in _sections(templates)]
+    sections = _sections(templates, entries)
+    texts = [filled(text, figures, name).strip("\n") for name, text in sections]
     return "\n\n".join(texts) + "\n"
 
 
-def _sections(templates: Path) -> Iterator[tuple[str, str]]:
+def _sections(templates: Path, entries: Entries) -> Iterator[tuple[str, str]]:
     for name in (f"{section}.md" for section in SECTIONS):
-        yield name, (templates / name).read_text("utf-8")
+        text = (templates / name).read_text("utf-8")
+        yield name, ONCE_PLAYED.sub(lambda m: m[2] if m[1] in entries else "", text)
 
 
 def figures_of(entries: Entries) -> Figures:
@@ -139,7 +143,7 @@ def filled(text: str, figures: Figures, name: str) -> str:
 def typed_by_hand(templates: Path, entries: Entries) -> Iterator[str]:
     """Yield a line for each table and figure that is typed by hand, with the reason."""
     figures = figures_of(entries)
-    for name, text in _sections(templates):
+    for name, text in _sections(templates, entries):
         for number, why, lines in pieces(text, figures, name):
             if lines[:1] == [BY_HAND]:
                 yield f"{name}, line {number}: typed by hand{why}"

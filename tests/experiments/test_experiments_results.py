@@ -13,10 +13,12 @@ import threading
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from experiments import results
 from experiments.__main__ import main
+from experiments.bench import serving
 from experiments.commands import options_of
 from experiments.options import Options
 from experiments.papers.paper import Paper
@@ -436,6 +438,15 @@ def test_a_table_typed_by_hand_stands_until_the_figures_are_there():
     assert shown == "(not played yet) and 7"
 
 
+def test_what_waits_for_a_play_is_left_out_until_it_is_run(made, folder):
+    text = "one\n<!-- once made.two is played -->\n{{made.one; hills; walker; mistake_rate}}\n"
+    (folder / "bench.md").write_text(f"{text}<!-- end -->\nend\n")
+    run(folder, PLAYS[:1])
+    assert (folder / "out" / "RESULTS.md").read_text().endswith("\n\none\nend\n")
+    run(folder)
+    assert (folder / "out" / "RESULTS.md").read_text().endswith("\n\none\n\n2.7\nend\n")
+
+
 def test_the_command_says_which_tables_are_typed_by_hand(made, folder, capsys):
     block = "```figures\nplay: made.one\ncolumns: sea | hills\n"
     block += "metric: mistake_rate\nA :: {walker}\n```"
@@ -515,6 +526,35 @@ def test_the_file_of_figures_is_small_and_of_the_plan():
     for play, of_play in found.items():
         for dataset in of_play:
             assert entries.is_current(found, planned[play, dataset]), f"{play} {dataset}"
+
+
+@pytest.mark.parametrize("packages", [("sklearn",), ("sklearn", "river")])
+def test_servers_have_a_section_once_they_are_played(packages, tmp_path):
+    """Every server and every number of clients has a line, whose figures are those of a play."""
+    others = {name: of for name, of in committed().items() if name != "bench.serve"}
+    assert "bench --serve" not in templates.rendered(results.HERE, others)
+    names = *serving.OURS, *packages
+    cases = [(name, *clients) for name in names for clients in serving.CLIENTS]
+    rows = []
+    for number, case in enumerate(cases, 1):
+        waited = [number * ms / 1e3 for ms in np.linspace(0.0, 10.0, 1001)]
+        rows += serving.rows_of(*case, 1000.0 * number, waited)
+    (unit,) = (unit for unit in units() if unit.play.name == "bench.serve")
+    entries.add(tmp_path / "figures.json", unit, rows, 1.0, 1.0)
+    entry = entries.read(tmp_path / "figures.json")
+    text = templates.rendered(results.HERE, {**others, **entry})
+    lines = text.partition("bench --serve\n```")[2].strip().split("\n")
+    table = [[cell.strip() for cell in line[1:-1].split("|")] for line in lines if line[:1] == "|"]
+    head, _, *shown = table
+    assert head[1:] == ["clients", "rows in a line", "rows a second", "median", "99 %", "99.9 %"]
+    want = []
+    for number, (_, clients, size) in enumerate(cases, 1):
+        ms = [templates.formatted(number * each, {"significant": "2"}) for each in (5, 9.9, 9.99)]
+        want.append([f"{clients}", f"{size}", f"{number},000", *ms])
+    absent = len({*serving.PEERS} - {*packages}) * len(serving.CLIENTS)
+    want += [[f"{clients}", f"{size}", *"––––"] for clients, size in serving.CLIENTS[:absent]]
+    assert [line[1:] for line in shown] == want
+    assert "not played" not in "\n".join(lines)
 
 
 @pytest.fixture
