@@ -143,15 +143,18 @@ class Runs:
         """The share of labels asked for up to each round (S, T)."""
         return np.asarray(jaxmkl.metrics.running_label_rate(self.queried))
 
-    def rows(self, *name: Any) -> list[Row]:
-        """Return a row for the error, the share of labels asked for, and the support vectors.
+    def rows(self, *name: Any, metrics: Mapping[str, np.ndarray] | None = None) -> list[Row]:
+        """Return a row for each metric, by default those of :meth:`metrics`.
 
-        The arguments are those of :meth:`Measured.rows`.
+        The other arguments are those of :meth:`Measured.rows`.
         """
-        measured = {self.metric: self.error[:, -1], "label_rate": self.labels[:, -1]}
-        if self.support is not None:
-            measured["support"] = self.support
+        measured = self.metrics() if metrics is None else metrics
         return Measured(measured, self.seconds_per_run).rows(*name)
+
+    def metrics(self) -> dict[str, np.ndarray]:
+        """Return the error (S,), the share of labels asked for, and the support vectors."""
+        last = {self.metric: self.error[:, -1], "label_rate": self.labels[:, -1]}
+        return last if self.support is None else {**last, "support": self.support}
 
 
 def compiled(
@@ -232,16 +235,18 @@ def prepare(
     stream: Stream,
     seeds: int,
     *,
-    permute: bool,
+    permute: bool | None = None,
     weights: bool = False,
     brief: bool = False,
 ) -> Callable[[], Runs]:
     """Compile runs of a learner over a stream, all seeds at once, and return a function for them.
 
-    With ``permute`` every run has its own order of the examples; with ``weights`` the kernels'
-    weights are kept; with ``brief`` compilation takes less time.
+    With ``permute`` every run has its own order of the examples; by default, if they are of
+    classes. With ``weights`` the kernels' weights are kept; with ``brief`` compilation takes less
+    time.
     """
     keys, T = keys_of(seeds), len(stream.y)
+    permute = stream.task == "classification" if permute is None else permute
     kept = kernel_weights(kernels_of_models(learner)) if weights else None
     record = kept or jaxmkl.streaming.without_info
     arguments = (learner, keys, stream.X, stream.y)
@@ -263,7 +268,7 @@ def prepare(
     return run
 
 
-def evaluate(learner: Learner, stream: Stream, seeds: int, *, permute: bool) -> Runs:
+def evaluate(learner: Learner, stream: Stream, seeds: int, *, permute: bool | None = None) -> Runs:
     """Compile the runs of a learner over a stream and run them all at once."""
     return prepare(learner, stream, seeds, permute=permute)()
 

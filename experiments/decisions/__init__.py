@@ -13,7 +13,7 @@ import numpy as np
 from jaxmkl.evaluate import Candidate, Row
 from jaxmkl.query import Query, Random, Rate
 
-from ..evaluate import Measured, Stream, candidate
+from ..evaluate import Stream, candidate
 from ..papers import amkl_learned, amkl_runs
 from ..papers.paper import Job, Paper
 from .arms import BANDITS, bandits
@@ -60,18 +60,16 @@ def active(job: Job) -> None:
     found: list[Row] = []
     lines: list[str] = []
     by_chance: dict[str, np.ndarray] = {}
-    for dataset, made, runs in job.runs(
-        "active", pairs, lambda dataset, _: streams[dataset], built, permute=False
-    ):
+    for dataset, made, runs in job.runs("active", pairs, lambda name, _: streams[name], built):
         errors = runs.error[:, -1]
         by_chance.setdefault(dataset, errors)  # chance is the first
-        shares = {"mse": errors, "label_rate": runs.labels[:, -1]}
+        shares = runs.metrics()
         if made.name != CHANCE:
             shares["mse_over_chance"] = errors / by_chance[dataset].mean()
             shares["difference"] = errors - by_chance[dataset]
             errors_apart = in_errors(shares["difference"])
             lines.append(f"{dataset}, {made.name}: {errors_apart:+.1f} standard errors")
-        found += Measured(shares, runs.seconds_per_run).rows("decisions", dataset, made)
+        found += runs.rows("decisions", dataset, made, metrics=shares)
     notes = [
         "expert_mkl(banks='fixed'), file order; the seeds draw features and queries",
         "paired differences of the error from that by chance:",

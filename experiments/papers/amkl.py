@@ -68,7 +68,11 @@ def table_rows(job: Job, part: str) -> list[Row]:
     """Run the rows of the tables."""
     datasets, names = job.among(part, REGRESSION, tuple(TABLES))
     tuned = {(d, TUNED): {"tolerance": TUNED_TOLERANCE[d]} for d in datasets}
-    return run_all(job, part, datasets, names, lambda *of: tuned.get(of, {}), of_tables)
+    return run_all(
+        *(job, part, datasets, names),
+        lambda stream, name: tuned.get((stream.name, name), {}),
+        of_tables,
+    )
 
 
 def of_tables(paper: str, dataset: str, algorithm: str, metric: str) -> float | None:
@@ -124,7 +128,7 @@ def support(job: Job) -> None:
         built = make(**arguments)
         if "step_size" not in settings:
             built = make(**arguments, step_size=tuned_step(built.learner, stream))
-        runs = evaluate(built.learner, stream, 1, permute=False)
+        runs = evaluate(built.learner, stream, 1)
         found += runs.rows("amkl", stream.name, built, printed)
     steps = ", ".join(f"{step:g}" for step in STEP_SIZES)
     notes = [
@@ -263,7 +267,7 @@ def regret_by(job: Job, dataset: str, names: Sequence[str]) -> None:
                     {} if squared else {"loss": loss}
                 )
                 built = candidate(name, name, "regression", job.options.settings, **arguments)
-                runs = evaluate(by_loss(built.learner, loss), stream, job.seeds, permute=False)
+                runs = evaluate(by_loss(built.learner, loss), stream, job.seeds)
                 total = runs.error[:, -1] * length
                 if not squared:
                     total = np.abs(runs.prediction - stream.y).sum(axis=1)

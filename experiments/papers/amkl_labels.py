@@ -16,7 +16,7 @@ from jaxmkl.evaluate import Row
 from jaxmkl.query import Disagreement, Query, Random, Rate
 
 from ..evaluate import Runs, Stream, candidate, evaluate, keys_of
-from .amkl_runs import CLASSIFICATION, MSE, of_both_tasks, stream_of, with_fixed_bank
+from .amkl_runs import CLASSIFICATION, MSE, REGRESSION, run_all, stream_of, with_fixed_bank
 from .paper import Job
 
 LABEL_RATES = (0.02, 0.05, 0.1, 0.2, 0.5)
@@ -128,10 +128,11 @@ def labels(job: Job) -> None:
         queries[f"expert_mkl (every {1 / share:g}th)"] = {"query": every}
     queries["expert_mkl"] = {}
     job = with_fixed_bank(job)
-    found = of_both_tasks(job, "labels", [*queries], lambda _, name: queries[name])
+    datasets, _ = job.among("labels", (*REGRESSION, *CLASSIFICATION), ("expert_mkl",))
+    found = run_all(job, "labels", datasets, [*queries], lambda _, name: queries[name])
     notes = ["rate: jaxmkl.query.Rate; every kth: regardless of the models; banks: fixed"]
     job.report.table("expert_mkl with some of the labels", found, units=MSE, notes=notes)
-    datasets = [name for name in dict.fromkeys(r.dataset for r in found) if name in CLASSIFICATION]
+    datasets = [name for name in datasets if name in CLASSIFICATION]
     if datasets and find_spec("skactiveml"):
         strategies(job, datasets)
     elif datasets:
@@ -160,7 +161,7 @@ def strategies(job: Job, datasets: Sequence[str]) -> None:
         query = {"query": ours[how](share)} if how in ours else {}
         made = make(name, settings=job.options.settings, **query)
         if how in ours:
-            runs = evaluate(made.learner, stream, seeds, permute=True)
+            runs = evaluate(made.learner, stream, seeds)
         else:
             runs = asked_by(how, share, made.learner, stream, seeds)
         found += runs.rows("amkl", stream.name, made)

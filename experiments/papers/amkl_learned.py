@@ -26,7 +26,7 @@ from jaxmkl.metrics import coverage, width
 from jaxmkl.wrappers import intervals, predictive
 
 from .. import generate
-from ..evaluate import Measured, Runs, Stream, candidate, in_sequence, keys_of
+from ..evaluate import Runs, Stream, candidate, in_sequence, keys_of
 from ..refitted import EVERY, MODELS, refitted
 from .amkl_runs import REGRESSION
 from .paper import Job
@@ -91,12 +91,12 @@ def learned(job: Job) -> None:
         return candidate(name, "expert_mkl", stream.task, job.options.settings, **arguments)
 
     pairs = [(dataset, name) for dataset in datasets for name in BANKS]
-    found = job.runs("learned", pairs, lambda d, _: streams[d], built, permute=False)
+    found = job.runs("learned", pairs, lambda d, _: streams[d], built)
     for stream, name in job.each("refitted", datasets, BATCH, lambda _, name: streams[name]):
         found.append((stream.name, *refitted(name, stream, np.arange(len(stream.y))[None])))
     rows: list[Row] = []
     for dataset, made, runs in sorted(found, key=lambda one: datasets.index(one[0])):
-        rows += Measured(measured(runs), runs.seconds_per_run).rows("amkl", dataset, made)
+        rows += runs.rows("amkl", dataset, made, metrics=measured(runs))
     notes = [
         f"standardised by the first {FIRST} rows, at most {ROWS} rows in file order",
         f"nmse: the error after the first {FIRST} rows as a share of the variance there",

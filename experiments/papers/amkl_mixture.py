@@ -12,8 +12,9 @@ from .amkl_runs import (
     AGGREGATES,
     CLASSIFICATION,
     MSE,
+    REGRESSION,
     combined,
-    of_both_tasks,
+    run_all,
     stream_of,
     with_fixed_bank,
 )
@@ -26,11 +27,9 @@ BATCH_SEEDS = 2  # orders of a batch model; in file order there is one run, as n
 
 def mixture(job: Job) -> None:
     """Run expert_mkl with different aggregates, beside refitted batch models."""
-    job, tasks = with_fixed_bank(job), dict.fromkeys(CLASSIFICATION, "classification")
-    measured = of_both_tasks(
-        job, "mixture", VARIANTS, lambda dataset, name: combined(tasks.get(dataset), name)
-    )
-    datasets = list(dict.fromkeys(row.dataset for row in measured))
+    job = with_fixed_bank(job)
+    datasets, _ = job.among("mixture", (*REGRESSION, *CLASSIFICATION), ("expert_mkl",))
+    run_all(job, "mixture", datasets, VARIANTS, lambda stream, name: combined(stream.task, name))
     for stream, name in job.each("refitted", datasets, [*MODELS], stream_of):
         orders = np.arange(len(stream.y))[None]
         if stream.task == "classification":  # the same orders as of the learners
@@ -41,7 +40,7 @@ def mixture(job: Job) -> None:
     for dataset in datasets:
         for name in (*VARIANTS, *MODELS):
             made, runs = job.results[dataset, name]
-            found += runs.rows("amkl", dataset, made) + later(runs).rows("amkl", dataset, made)
+            found += runs.rows("amkl", dataset, made, metrics=runs.metrics() | later(runs))
     notes = [
         "expert_mkl: with its default, a stack on the mixture; all rows have the fixed bank",
         f"refitted: scikit-learn's defaults, fitted every {EVERY} rounds on all examples so far",
@@ -53,13 +52,13 @@ def mixture(job: Job) -> None:
     job.report.table(title, found, units=units, hidden=("label_rate",), notes=notes)
 
 
-def later(runs: Runs) -> Measured:
+def later(runs: Runs) -> dict[str, np.ndarray]:
     """Return the error after the first EVERY rounds, or nothing if the stream is not longer."""
     error, rounds = runs.error, runs.error.shape[1]
     if rounds <= EVERY:
-        return Measured({}, runs.seconds_per_run)
+        return {}
     total = error[:, -1] * rounds - error[:, EVERY - 1] * EVERY
-    return Measured({f"later_{runs.metric}": total / (rounds - EVERY)}, runs.seconds_per_run)
+    return {f"later_{runs.metric}": total / (rounds - EVERY)}
 
 
 ABRUPT = "abrupt"
@@ -89,7 +88,7 @@ def drift(job: Job) -> None:
             for X, y in drawn:
                 for part in np.split(np.arange(len(y)), SEGMENTS if name == RESTARTED else 1):
                     stream = Stream(ABRUPT, X[part], y[part], "regression")
-                    runs.append(evaluate(made.learner, stream, 1, permute=False))
+                    runs.append(evaluate(made.learner, stream, 1))
             squares = [np.square(run.prediction[0] - run.stream.y) for run in runs]
             errors[name] = np.reshape(squares, (draws, SEGMENTS, PERIOD)).mean(axis=2)
             seconds = sum(run.seconds_per_run for run in runs) / draws

@@ -50,15 +50,15 @@ def run_all(
     part: str,
     datasets: Sequence[str],
     names: Sequence[str],
-    arguments: Callable[[str, str], Mapping[str, object]] = lambda dataset, name: {},
+    arguments: Callable[[Stream, str], Mapping[str, object]] = lambda stream, name: {},
     printed: Printed | None = None,
 ) -> list[Row]:
     """Return the rows of learners on data sets, after running those that no part has run before.
 
-    Regression is run in file order, classification in an order for each seed. A learner's name
-    is that of its factory, followed by words in brackets; for those in ONLINE_RANKS, features are
-    scaled online by running ranks instead of by the whole set. ``arguments`` returns the factory's
-    arguments for a data set and a name, which a learner as published does not take.
+    A learner's name is that of its factory, followed by words in brackets; for those in
+    ONLINE_RANKS, features are scaled online by running ranks instead of by the whole set.
+    ``arguments`` returns the factory's arguments for a stream and a name, which a learner as
+    published does not take.
     """
 
     def read(dataset: str, name: str) -> Stream:
@@ -68,12 +68,11 @@ def run_all(
         if is_published(name):
             return as_published(name, stream)
         scaler = jaxmkl.wrappers.RunningRanks() if name in ONLINE_RANKS else None
-        settings, chosen = job.options.settings, arguments(stream.name, name)
+        settings, chosen = job.options.settings, arguments(stream, name)
         return candidate(name, name.split(" ")[0], stream.task, settings, scaler, **chosen)
 
     pairs = [(dataset, name) for dataset in datasets for name in names]
-    permute = not {*datasets} & {*REGRESSION}
-    found = job.runs(part, pairs, read, built, permute=permute)
+    found = job.runs(part, pairs, read, built)
     return [r for d, made, runs in found for r in runs.rows("amkl", d, made, printed)]
 
 
@@ -81,18 +80,3 @@ def with_fixed_bank(job: Job) -> Job:
     """Return the job with the fixed bank in expert_mkl, the quickest, and results of its own."""
     options = replace(job.options, settings={"banks": "fixed", **job.options.settings})
     return replace(job, options=options, results=job.results.setdefault(("fixed bank",), {}))
-
-
-def of_both_tasks(
-    job: Job,
-    part: str,
-    names: Sequence[str],
-    arguments: Callable[[str, str], Mapping[str, object]],
-) -> list[Row]:
-    """Return the rows of variants of expert_mkl on the sets of regression and classification."""
-    datasets, _ = job.among(part, (*REGRESSION, *CLASSIFICATION), ("expert_mkl",))
-    found: list[Row] = []
-    for of_task in (REGRESSION, CLASSIFICATION):
-        some = [name for name in datasets if name in of_task]
-        found += run_all(job, part, some, names, arguments)
-    return found

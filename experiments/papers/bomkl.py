@@ -111,7 +111,6 @@ def table(job: Job, part: str, title: str, sets: tuple[str, ...], names: tuple[s
         [(dataset, name) for dataset in datasets for name in names],
         lambda dataset, name: stream_of(job, dataset),
         lambda stream, name: built(job, stream, name),
-        permute=True,
     )
     found = [r for d, learner, runs in made for r in runs.rows("bomkl", d, learner, of_tables)]
     notes = ["an order of the examples for each seed; support: that of all kernels together"]
@@ -174,7 +173,7 @@ def sensitivity(job: Job) -> None:
                 words, arguments = f"as spa, β = {beta:g}", {"budget": max(1, round(size))}
             made = candidate(f"{name} ({words})", name, "classification", settings, **arguments)
             step(made.name)
-            runs = evaluate(made.learner, stream, job.seeds, permute=True)
+            runs = evaluate(made.learner, stream, job.seeds)
             measured += runs.rows("bomkl", f"{stream.name}, T = {len(stream.y)}", made)
             found[name, alpha, beta] = runs
     job.report.table(
@@ -214,9 +213,9 @@ def precision(job: Job) -> None:
     for stream, name in job.each("precision", datasets, names, stream_of):
         seeds = 1 if stream.name in ("magic04", "a9a") else job.seeds
         learner = built(job, stream, name)
-        single = evaluate(learner.learner, stream, seeds, permute=True)
+        single = evaluate(learner.learner, stream, seeds)
         with jax.enable_x64(True):
-            double = evaluate(learner.learner, stream.astype(np.float64), seeds, permute=True)
+            double = evaluate(learner.learner, stream.astype(np.float64), seeds)
         for words, runs in {"float32": single, "float64": double}.items():
             named = learner._replace(name=f"{name} ({words})")
             found += runs.rows("bomkl", stream.name, named)

@@ -125,7 +125,7 @@ def other(job: Job, stream: Stream, name: str) -> Candidate:
 
 def run_stream(job: Job, learner: jaxmkl.Learner, stream: Stream) -> Measured:
     """Run a learner over a stream, each seed in an order of its own, all at once."""
-    runs = evaluate(learner, stream, job.seeds, permute=True)
+    runs = evaluate(learner, stream, job.seeds)
     task = stream.X[:, 0].astype(int)
     each = [
         scores(f, stream.y[o], task[o]) for f, o in zip(runs.prediction, runs.order, strict=True)

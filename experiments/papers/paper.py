@@ -161,14 +161,12 @@ class Job:
         pairs: Sequence[tuple[str, str]],
         stream_of: Callable[[str, str], Stream],
         built: Callable[[Stream, str], Candidate],
-        *,
-        permute: bool,
+        permute: bool | None = None,
     ) -> list[tuple[str, Candidate, Runs]]:
         """Run learners on data sets, unless a part has done so before, and return them with runs.
 
         Data sets and learners are pairs of names in tables; ``stream_of`` reads a data set for a
-        learner, ``built`` makes a learner for a stream. With ``permute`` every seed has an order
-        of its own.
+        learner, ``built`` makes a learner for a stream.
         """
         wanted = [pair for pair in pairs if pair not in self.results]
         for dataset, name in self.report.steps(part, wanted):
