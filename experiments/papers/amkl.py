@@ -37,8 +37,8 @@ from .amkl_mixture import ABRUPT, drift, mixture
 from .amkl_probabilities import DIGITS, probabilities
 from .amkl_probabilities import TABLES as PROBABLE
 from .amkl_runs import CLASSIFICATION, MSE, ONLINE_RANKS, REGRESSION, run_all, stream_of
-from .paper import Job, Paper, plain
-from .printed import ADAPTIVE_RANDOM_FOREST, BEST_MISTAKE_RATE, printed
+from .paper import Job, Paper
+from .printed import ADAPTIVE_RANDOM_FOREST, printed
 
 STATIONARY = "stationary"
 
@@ -71,14 +71,8 @@ def table_rows(job: Job, part: str) -> list[Row]:
     return run_all(
         *(job, part, datasets, names),
         lambda stream, name: tuned.get((stream.name, name), {}),
-        of_tables,
+        printed,
     )
-
-
-def of_tables(paper: str, dataset: str, algorithm: str, metric: str) -> float | None:
-    """Return the printed figure; rows tuned or as published have that of their algorithm."""
-    name = plain(algorithm)
-    return printed(paper, dataset, ALGORITHMS.get(name, name), metric)
 
 
 def tables(job: Job) -> None:
@@ -161,14 +155,8 @@ def curves(job: Job) -> None:
 def classification(job: Job) -> None:
     """Run expert_mkl as a classifier, on features standardised by the whole set or online."""
     datasets, names = job.among("classification", CLASSIFICATION, ("expert_mkl",))
-    best = {(dataset, "mistake_rate"): rate for dataset, rate in BEST_MISTAKE_RATE.items()}
-    found = run_all(
-        job,
-        "classification",
-        datasets,
-        (*names, *ONLINE_RANKS),
-        printed=lambda _, dataset, __, metric: best.get((dataset, metric)),
-    )
+    learners = *names, *ONLINE_RANKS
+    found = run_all(job, "classification", datasets, learners, printed=printed)
     job.report.table(
         "expert_mkl in classification",
         found,

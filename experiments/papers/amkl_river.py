@@ -13,7 +13,7 @@ from jaxmkl.evaluate import Candidate, Row
 from ..evaluate import Runs, Stream, candidate
 from .amkl_runs import ONLINE_RANKS, combined
 from .paper import Job
-from .printed import RIVER_BEST
+from .printed import RIVER_BEST, printed
 
 DATASETS = tuple(RIVER_BEST)
 
@@ -82,11 +82,6 @@ def measured(runs: Runs) -> dict[str, np.ndarray]:
     return {"accuracy": (said == y).mean(axis=1)}
 
 
-def best_of_river(_: str, dataset: str, *__: str) -> float:
-    """Return the figure that river's own benchmark has for a data set."""
-    return RIVER_BEST[dataset]
-
-
 def river(job: Job) -> None:
     """Run expert_mkl on river's bundled data sets, beside the best of river's models."""
     datasets, _ = job.among("river", DATASETS, ("expert_mkl",))
@@ -104,7 +99,7 @@ def river(job: Job) -> None:
     found = job.runs("river", pairs, lambda name, _: streams[name], make, permute=False)
     rows: list[Row] = []
     for name, made, runs in found:
-        rows += runs.rows("amkl", name, made, best_of_river, metrics=measured(runs))
+        rows += runs.rows("amkl", name, made, printed, metrics=measured(runs))
     notes = [
         "file order; inputs scaled by running moments (or ranks), targets by running moments",
         "printed: the best of river's 15 to 20 models in its own benchmark",

@@ -14,7 +14,7 @@ from ..evaluate import Runs, Stream, candidate, evaluate, keys_of
 from ..inside import slipped
 from ..report import Panel
 from . import bounds as of_theorems
-from .paper import Job, Paper, as_published, is_published, plain
+from .paper import Job, Paper, as_published, is_published
 from .printed import printed
 
 BEST = "perceptron*"
@@ -98,11 +98,6 @@ def built(job: Job, stream: Stream, name: str) -> Candidate:
     return made if name != SLIP else made._replace(learner=slipped(made.learner))
 
 
-def of_tables(paper: str, dataset: str, algorithm: str, metric: str) -> float | None:
-    """Return the printed figure; all versions of a learner are compared with the same."""
-    return printed(paper, dataset, "omkc_sd" if algorithm == SLIP else plain(algorithm), metric)
-
-
 def table(job: Job, part: str, title: str, sets: tuple[str, ...], names: tuple[str, ...]) -> None:
     """Run the rows of a table and show them."""
     datasets, names = job.among(part, sets, names)
@@ -112,7 +107,7 @@ def table(job: Job, part: str, title: str, sets: tuple[str, ...], names: tuple[s
         lambda dataset, name: stream_of(job, dataset),
         lambda stream, name: built(job, stream, name),
     )
-    found = [r for d, learner, runs in made for r in runs.rows("bomkl", d, learner, of_tables)]
+    found = [r for d, learner, runs in made for r in runs.rows("bomkl", d, learner, printed)]
     notes = ["an order of the examples for each seed; support: that of all kernels together"]
     notes += [text for about, text in NOTES.items() if {*about} & {*datasets, *names}]
     notes.append(LEFT_OUT)

@@ -37,16 +37,6 @@ ABOUT_WINS = (
 )
 
 
-def accuracy_of(X: pools.Points, y: np.ndarray, labelled: np.ndarray, test: np.ndarray) -> float:
-    """Return the accuracy on test points (m,) of an RBF SVC that is fitted on labelled ones (k,).
-
-    If all labelled points are of one class, that class is predicted. X has features (n, D), y has
-    classes (n,).
-    """
-    points, others = (X[labelled], y[labelled]), (X[test], y[test])
-    return score_of(SVC(C=SVC_C), points, others)
-
-
 def score_of(model: Any, labelled: tuple[Any, np.ndarray], test: tuple[Any, np.ndarray]) -> float:
     """Return the accuracy on test points of a model that is fitted on labelled ones, X and y each.
 
@@ -59,13 +49,13 @@ def score_of(model: Any, labelled: tuple[Any, np.ndarray], test: tuple[Any, np.n
 
 
 def accuracies(splits: pools.Splits, ranking: np.ndarray) -> np.ndarray:
-    """Return accuracies (S, N) of the first points of rankings (S, p) of the pools."""
-    return np.array(
-        [
-            [accuracy_of(splits.X, splits.y, pool[order[:k]], test) for k in splits.counts]
-            for pool, test, order in zip(splits.pools, splits.tests, ranking, strict=True)
-        ]
-    )
+    """Return accuracies (S, N) of an SVC on the first points of rankings (S, p) of the pools."""
+    X, y, counts = splits.X, splits.y, splits.counts
+    found = []
+    for pool, test, order in zip(splits.pools, splits.tests, ranking, strict=True):
+        first = (pool[order[:k]] for k in counts)
+        found.append([score_of(SVC(C=SVC_C), (X[p], y[p]), (X[test], y[test])) for p in first])
+    return np.array(found)
 
 
 def wins(gaps: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ from ..evaluate import Measured, Stream, candidate, evaluate, keys_of, stacked, 
 from ..report import Panel
 from . import oks_runs as runs
 from .paper import Job, Paper
+from .printed import printed
 
 DATASETS = ("german", "svmguide3", "spambase", "mushrooms", "a9a", "w7a", "ijcnn1", "cod_rna")
 GENERATED = "two_of_ten"
@@ -65,7 +66,7 @@ def table(
         majority[stream.name] = float(min((stream.y > 0).mean(), (stream.y < 0).mean()))
         longest = max(longest, len(stream.y))
         made, scores = runs.run_tuned(job, stream, name)
-        measured += runs.rows_of(scores, stream, made)
+        measured += scores.rows("oks", stream.name, made, printed)
     job.report.add(row(("oks", d, "majority", "mistake_rate"), [m]) for d, m in majority.items())
     notes = [*ABOUT, *([FEWER] if longest > runs.LARGE else [])]
     notes += [text for about, text in NOTES.items() if {*about} & {*datasets, *names}]
@@ -137,7 +138,7 @@ def figure1(job: Job) -> None:
                 with jax.enable_x64(double):
                     scores = runs.run_learner(made.learner, precise, keys_of(job.seeds), "oks_sil")
                 found[name].append(scores)
-                measured += runs.rows_of(scores, stream, made)
+                measured += scores.rows("oks", stream.name, made)
     job.report.table(
         "Figure 1: budget, sampling size and threshold of OKS-SIL",
         measured,

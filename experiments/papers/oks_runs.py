@@ -11,13 +11,12 @@ import jax
 import numpy as np
 
 import jaxmkl
-from jaxmkl.evaluate import Candidate, Row, parameters_of
+from jaxmkl.evaluate import Candidate, parameters_of
 from jaxmkl.recipes.settings import SETTINGS
 
 from ..evaluate import Measured, Stream, candidate, keys_of, program, stacked, timed
 from ..inside import num_supports, scoring
 from .paper import Job, as_published, is_published, plain
-from .printed import printed
 
 ALGORITHMS = {name: name for name in ("oks_sil", "okl_gd", "oks", "proj_ka")}
 
@@ -134,14 +133,6 @@ def run_learner(
     if support is not None:
         metrics["support"] = np.asarray(support)
     return Measured(metrics, seconds / len(keys))
-
-
-def rows_of(measured: Measured, stream: Stream, made: Candidate) -> list[Row]:
-    """Return the rows of a learner's runs, beside the printed figures without scaling."""
-    dataset = stream.name.split(" ")[0]
-    return measured.rows(
-        "oks", stream.name, made, lambda p, _, a, m: printed(p, dataset, plain(a), m)
-    )
 
 
 def in_precision(stream: Stream, name: str) -> tuple[Stream, bool]:

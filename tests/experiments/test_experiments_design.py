@@ -199,14 +199,19 @@ def test_wins_and_their_ranges():
     assert ends(made, "win") == (1, 1)
 
 
+def accuracy_of(X, y, labelled, test):
+    points, others = (X[labelled], y[labelled]), (X[test], y[test])
+    return winning.score_of(SVC(C=winning.SVC_C), points, others)
+
+
 def test_labels_of_one_class_name_that_class():
     X, y = few_points()
     same = np.flatnonzero(y == 1)[:4]
     test = np.arange(30, 40)
-    assert winning.accuracy_of(X, y, same, test) == np.mean(y[test] == 1)
+    assert accuracy_of(X, y, same, test) == np.mean(y[test] == 1)
     with_another = np.append(same, np.flatnonzero(y == 2)[:4])
     right = SVC(C=winning.SVC_C).fit(X[with_another], y[with_another]).predict(X[test])
-    found = winning.accuracy_of(X, y, with_another, test)
+    found = accuracy_of(X, y, with_another, test)
     assert found == np.mean(right == y[test]) != np.mean(y[test] == 1)
 
 
@@ -367,9 +372,7 @@ def test_a_tuned_penalty_is_the_best_of_the_grid_on_the_test_points(play, small,
                 )
             ]
         accuracies = [
-            np.mean(
-                [winning.accuracy_of(X, y, pool[np.asarray(r)[:k]], test) for k in (5, 10, 15)]
-            )
+            np.mean([accuracy_of(X, y, pool[np.asarray(r)[:k]], test) for k in (5, 10, 15)])
             for r in (found[0], np.arange(28), found[1])
         ]
         gaps.append(max(accuracies[:2]) - accuracies[2])
