@@ -31,7 +31,7 @@ from ..page import page_of
 from ..report import Report
 from . import entries
 from .plan import PLAN, Play, Unit
-from .templates import figures_of, rendered, typed_by_hand
+from .templates import figures_of, rendered
 
 HERE = Path(__file__).parent
 FILE = HERE.parent / "results.json"
@@ -55,8 +55,6 @@ def run(
     write_page(of_all, found, path.with_suffix(".html"), report)
     if options.quick:
         return
-    for line in typed_by_hand(templates, found):
-        report.say(line)
     text = rendered(templates, found)
     with refused():
         path.with_name("RESULTS.md").write_text(text, "utf-8")

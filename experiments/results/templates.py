@@ -16,8 +16,7 @@ too. The other fields are:
     digits       decimals; default: 1
     significant  significant digits, instead of decimals
     look         some of the words ``short`` (.5, not 0.5), ``signed`` (+0.5), ``comma`` (1,000)
-    missing      the text where there is no such figure, which is an error if its data set was run;
-                 in a line of text this is a figure typed by hand, until the figure is there
+    missing      the text where there is no such figure, which is an error if its data set was run
 
 A text that begins with an equals sign is computed from several figures, each in square brackets:
 ``= 100 * ([amkl] / [raker] - 1); digits = 1``. There are + - * / ** min max abs sqrt.
@@ -38,9 +37,7 @@ the place of ``columns:`` the table is turned: keys have lines, and each line ab
 and figures. Columns of data sets that are left out have the field ``missing: –``; what a paper
 prints is there all the same.
 
-Where a block is followed by the comment ``<!-- not yet played by the command -->`` and a table
-that was typed by hand, that table is shown until all figures of the block are there. Otherwise a
-table or figure whose data set was not run says so. What is between the comments
+A table or figure whose data set was not run says so. What stands between the comments
 ``<!-- once PLAY is played -->`` and ``<!-- end -->`` is left out until that play has been run.
 """
 
@@ -49,7 +46,7 @@ import fnmatch
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -64,10 +61,8 @@ SECTIONS = ("head", "amkl", "bomkl", "oks", "multitask", "design", "decisions", 
 NAME = ("play", "dataset", "algorithm", "metric")
 FIELDS = (*NAME, "take", "unit", "digits", "significant", "look", "missing")
 BLOCK = "```figures"
-BY_HAND = "<!-- not yet played by the command -->"
 NOT_PLAYED, NO_TABLE = "(not played yet)", "This table has not been played yet."
 ONCE_PLAYED = re.compile(r"<!-- once (\S+) is played -->(.*?)<!-- end -->\n", re.DOTALL)
-STAND_IN = re.compile(r";\s*missing\s*=[^;]*")
 FIGURE, CELL = re.compile(r"\{\{(.*?)\}\}"), re.compile(r"\{(.*?)\}")
 Fields = Mapping[str, str]
 Figures = Mapping[tuple[str, ...], Row]  # by play, data set, algorithm and metric
@@ -107,16 +102,12 @@ def rendered(templates: Path, entries: Entries) -> str:
     Raises:
         UsageError: if a figure is not there or cannot be read; the message names the line.
     """
-    figures = figures_of(entries)
-    sections = _sections(templates, entries)
-    texts = [filled(text, figures, name).strip("\n") for name, text in sections]
-    return "\n\n".join(texts) + "\n"
-
-
-def _sections(templates: Path, entries: Entries) -> Iterator[tuple[str, str]]:
+    figures, texts = figures_of(entries), []
     for name in (f"{section}.md" for section in SECTIONS):
         text = (templates / name).read_text("utf-8")
-        yield name, ONCE_PLAYED.sub(lambda m: m[2] if m[1] in entries else "", text)
+        text = ONCE_PLAYED.sub(lambda m: m[2] if m[1] in entries else "", text)
+        texts.append(filled(text, figures, name).strip("\n"))
+    return "\n\n".join(texts) + "\n"
 
 
 def figures_of(entries: Entries) -> Figures:
@@ -137,49 +128,20 @@ def filled(text: str, figures: Figures, name: str) -> str:
     ...        {("amkl.tables", "tom", "raker", "mse"): row}, "amkl.md")
     'It is 0.98.'
     """
-    return "\n".join(line for _, _, lines in pieces(text, figures, name) for line in lines)
-
-
-def typed_by_hand(templates: Path, entries: Entries) -> Iterator[str]:
-    """Yield a line for each table and figure that is typed by hand, with the reason."""
-    figures = figures_of(entries)
-    for name, text in _sections(templates, entries):
-        for number, why, lines in pieces(text, figures, name):
-            if lines[:1] == [BY_HAND]:
-                yield f"{name}, line {number}: typed by hand{why}"
-        for number, line in enumerate(text.split("\n"), 1):
-            for figure in FIGURE.findall(line):
-                try:
-                    shown(STAND_IN.sub("", figure), {}, figures)
-                except Missing as error:
-                    yield f"{name}, line {number}: typed by hand: {error}"
-
-
-def pieces(text: str, figures: Figures, name: str) -> Iterator[tuple[int, str, list[str]]]:
-    """Yield the pieces of a template: the number of the line, what is missing, and the lines."""
-    lines = text.split("\n")
-    at = 0
+    lines, made, at = text.split("\n"), list[str](), 0
     while at < len(lines):
         began, at = at, at + 1
         try:
-            if lines[began] != BLOCK:
-                yield began + 1, "", [FIGURE.sub(lambda m: in_text(m[1], figures), lines[began])]
-                continue
-            end = lines.index("```", began)
-            after = end + 1
-            by_hand = lines[after : after + 2] == ["", BY_HAND]
-            at = lines.index("", after + 3) if by_hand else after
-            try:
-                made = table(lines[began + 1 : end], figures)
-            except Missing as error:
-                if not by_hand and not isinstance(error, NotPlayed):
-                    raise
-                instead = lines[after + 1 : at] if by_hand else [BY_HAND, "", NO_TABLE]
-                yield began + 1, f": {error}", instead
+            if lines[began] == BLOCK:
+                at = lines.index("```", began) + 1
+                made += table(lines[began + 1 : at - 1], figures)
             else:
-                yield began + 1, "", made
+                made.append(FIGURE.sub(lambda m: in_text(m[1], figures), lines[began]))
+        except NotPlayed:
+            made.append(NO_TABLE)
         except ValueError as error:
             raise UsageError(f"{name}, line {began + 1}: {error}") from error
+    return "\n".join(made)
 
 
 def table(lines: Sequence[str], figures: Figures) -> list[str]:

@@ -424,16 +424,9 @@ def test_tables_can_be_turned():
     ]
 
 
-def test_a_table_typed_by_hand_stands_until_the_figures_are_there():
-    by_hand = f"{templates.BY_HAND}\n\n| x | tom |\n|---|---|\n| A | 7 |"
-    text = BLOCK.replace("```\n", f"```\n\n{by_hand}\n")
-    assert templates.filled(text, FIGURES, "f.md") == templates.filled(BLOCK, FIGURES, "f.md")
+def test_what_has_not_been_played_says_so():
     fewer = {name: of for name, of in FIGURES.items() if "air" not in name}
-    shown = templates.filled(text, fewer, "f.md")
-    assert shown == f"before\n\n{by_hand}\n\nafter"
-    # without one
-    shown = templates.filled(BLOCK, fewer, "f.md")
-    assert shown == f"before\n\n{templates.BY_HAND}\n\n{templates.NO_TABLE}\n\nafter"
+    assert templates.filled(BLOCK, fewer, "f.md") == f"before\n\n{templates.NO_TABLE}\n\nafter"
     shown = templates.filled("{{p.q; moon; a; mse}} and {{p.q; sea; a; mse; missing = 7}}", {}, "")
     assert shown == "(not played yet) and 7"
 
@@ -445,25 +438,6 @@ def test_what_waits_for_a_play_is_left_out_until_it_is_run(made, folder):
     assert (folder / "out" / "RESULTS.md").read_text().endswith("\n\none\nend\n")
     run(folder)
     assert (folder / "out" / "RESULTS.md").read_text().endswith("\n\none\n\n2.7\nend\n")
-
-
-def test_the_command_says_which_tables_are_typed_by_hand(made, folder, capsys):
-    block = "```figures\nplay: made.one\ncolumns: sea | hills\n"
-    block += "metric: mistake_rate\nA :: {walker}\n```"
-    by_hand = f"{templates.BY_HAND}\n\n| | sea |\n|---|---|\n| A | 7 |\n"
-    (folder / "oks.md").write_text(f"one\n\n{block}\n\n{by_hand}")
-    (folder / "bench.md").write_text(by_hand)
-    known = "{{made.one; hills; walker; mistake_rate; missing = 7}}"
-    unknown = known.replace("hills", "sea")
-    (folder / "design.md").write_text(f"{known}, {unknown}")
-    run(folder)
-    said = capsys.readouterr().out
-    why = "the play 'made.one' has no figure for data set 'sea'"
-    assert f"oks.md, line 3: typed by hand: {why}" in said
-    assert "bench.md, line 1: typed by hand\n" in said
-    assert said.count("design.md, line 1: typed by hand: the play 'made.one' has no figure") == 1
-    assert "\n2.7, 7\n" in (folder / "out" / "RESULTS.md").read_text()
-    assert f"one\n\n{by_hand}" in (folder / "out" / "RESULTS.md").read_text()
 
 
 @pytest.mark.parametrize(
