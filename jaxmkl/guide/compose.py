@@ -69,7 +69,8 @@ The gradient through 10,000 rounds of ``raker``, with three kernels of 20 featur
 MiB at once, depending on the version of JAX (``memory_analysis()`` of the compiled program). In
 pieces of 100 rounds it needs .5 MiB, and .8 to 1.5 times as long. To tune a few numbers,
 ``jax.jvp`` needs no such memory. Learners whose supports grow (``kernel_ogd``, ``spa``, ...) have
-derivatives only in reverse mode.
+derivatives only in reverse mode: a second one is ``jax.jacrev(jax.grad(loss))``, while
+``jax.hessian`` asks for forward mode.
 
 ## A network before a learner
 

@@ -181,6 +181,25 @@ def test_derivatives_at_the_location(x64, degrees):
     assert np.isfinite(by_scales).all()
 
 
+@pytest.mark.slow
+def test_second_derivatives_of_quantiles(x64):
+    """By the share they are -p'/p³, with the density p; all are differences of first ones."""
+
+    def of(given):
+        return StudentMixture(given[0], given[1:3], given[3:5], (3.0, 10.0)).quantile(given[5])
+
+    slopes = jax.jit(jax.grad(of))
+    at = np.array([0.7, 0.5, 2.0, 0.3, 0.7, 0.9])
+    found, steps = np.asarray(jax.jit(jax.hessian(of))(at)), 1e-5 * np.eye(6)
+    wanted = np.array([slopes(at + step) - slopes(at - step) for step in steps]) / 2e-5
+    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-8)
+    scales, weights, nu = at[1:3], at[3:5], np.array([3.0, 10.0])
+    z = (np.asarray(jax.jit(of)(at)) - 0.7) / scales
+    each = weights * stats.t.pdf(z, nu) / scales
+    slope = -each * (nu + 1) * z / (nu + z**2) / scales
+    np.testing.assert_allclose(found[5, 5], -slope.sum() / each.sum() ** 3, rtol=1e-9)
+
+
 def test_errors():
     for degrees in (2.0, np.inf, np.nan):
         with pytest.raises(ValueError, match=r"degrees must be finite numbers above 2"):

@@ -61,10 +61,20 @@ def inputs_of_sums():
 
 
 def compare_with_gradients(ours, plain, arguments):
-    """The same value, and the same gradient by every argument."""
-    by = tuple(range(len(arguments)))
-    value, gradients = jax.jit(jax.value_and_grad(ours, argnums=by))(*arguments)
-    wanted, wanted_gradients = jax.jit(jax.value_and_grad(plain, argnums=by))(*arguments)
+    """The same value, gradient by every argument, and change of the gradient along a line."""
+    by, draws = tuple(range(len(arguments))), np.random.default_rng(2)
+    line = [jnp.asarray(draws.normal(size=jnp.shape(one))) for one in arguments]
+
+    def derivatives(function):
+        def rise(*at):
+            slopes = jax.grad(function, argnums=by)(*at)
+            return sum(jnp.sum(slope * step) for slope, step in zip(slopes, line, strict=True))
+
+        first = jax.value_and_grad(function, argnums=by)
+        value, slopes = jax.jit(first)(*arguments)
+        return value, (*slopes, *jax.jit(jax.grad(rise, argnums=by))(*arguments))
+
+    (value, gradients), (wanted, wanted_gradients) = derivatives(ours), derivatives(plain)
     np.testing.assert_allclose(value, wanted, rtol=1e-12)
     for one, other in zip(gradients, wanted_gradients, strict=True):
         assert np.any(np.asarray(other) != 0)

@@ -4,7 +4,7 @@ The loops turn as often as there are tiles in use, which is a value and not a sh
 by side, as often as there are in any of them, since coefficients of other tiles are zero. JAX
 cannot differentiate such a loop in reverse mode, so it has a derivative of its own here: another
 loop over the same tiles, which computes the kernel values of a tile again instead of storing them
-all.
+all. Derivatives of any order are such loops.
 """
 
 import math
@@ -60,17 +60,42 @@ def _forward(terms: Callable, *arguments: Any) -> tuple[Scaled, Any]:
 def _backward(terms: Callable, saved: PyTree, gradient: Scaled) -> tuple:
     (turns, _, given, fixed), exponent = saved
 
-    def body(i: Array, totals: PyTree) -> PyTree:
+    def values(i: Array, given: PyTree, fixed: PyTree) -> Array:
         # with the exponents of the whole sum, the parts of the tiles are simply added
-        _, pull = jax.vjp(lambda given: terms(i, given, fixed)[1](exponent), given)
-        return jax.tree.map(jnp.add, totals, *pull(gradient.mantissa))
+        return terms(i, given, fixed[0])[1](fixed[1])
 
-    none = jax.tree.map(jnp.zeros_like, given)
-    totals = jax.lax.fori_loop(0, largest_of_runs(turns), body, none)
-    return None, None, totals, None
+    return None, None, _slopes(values, turns, given, (fixed, exponent), gradient.mantissa), None
 
 
 _sums.defvjp(_forward, _backward)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _slopes(values: Callable, turns: Array, given: PyTree, fixed: PyTree, along: PyTree) -> PyTree:
+    """The products of ``along`` and derivatives by what is ``given`` of so many tiles, added.
+
+    Their own derivatives, by ``given`` and ``along``, are such a sum again.
+    """
+
+    def body(i: Array, totals: PyTree) -> PyTree:
+        return jax.tree.map(jnp.add, totals, _slope(values, i, (given, along), fixed))
+
+    none = jax.tree.map(jnp.zeros_like, given)
+    return jax.lax.fori_loop(0, largest_of_runs(turns), body, none)
+
+
+def _slope(values: Callable, i: Array, given: tuple[PyTree, PyTree], fixed: PyTree) -> PyTree:
+    """The part of tile i in :func:`_slopes`, of what is given and along."""
+    return jax.vjp(lambda own: values(i, own, fixed), given[0])[1](given[1])[0]
+
+
+def _slopes_backward(values: Callable, saved: PyTree, gradient: PyTree) -> tuple:
+    turns, given, fixed, along = saved
+    slopes = _slopes(partial(_slope, values), turns, (given, along), fixed, gradient)
+    return None, slopes[0], None, slopes[1]
+
+
+_slopes.defvjp(lambda values, *saved: (_slopes(values, *saved), saved), _slopes_backward)
 
 
 def _parts(kernels: Kernel) -> list[slice]:
@@ -90,7 +115,8 @@ def dense_sums(
     """Sums (P, B) at X (B, D) over the first ``used`` of the rows (C, D), in tiles of ``size``.
 
     ``size`` divides C; the coefficients (P, C) are zero from ``used`` on. The sums are
-    differentiable in reverse mode by everything but ``used``; exponents count as constants.
+    differentiable in reverse mode, any number of times, by everything but ``used``; exponents
+    count as constants.
     """
     turns = -(-jnp.asarray(used) // size)
     given = kernels, X, rows, coefficients
@@ -144,8 +170,8 @@ def _column_numbers(kernels: Kernel, products: Products, index: Array) -> Scaled
 def entry_sums(size: int, kernels: Kernel, X: Array, rows: Array, entries: Entries) -> Scaled:
     """Sums (P, B) over the entries in use of rows (C, D), in tiles of ``size``.
 
-    The sums are differentiable in reverse mode by everything but the integers of the entries;
-    exponents count as constants.
+    The sums are differentiable in reverse mode, any number of times, by everything but the
+    integers of the entries; exponents count as constants.
     """
     S = math.gcd(size, _SEGMENT)
     sums = []
