@@ -101,7 +101,9 @@ The learner's inputs move while the network learns, so it should learn more slow
 ## What else fits
 
 - For one example at a time, ``learner.predict`` and ``learner.update`` are compiled at the first
-  call. Inside your own ``jit`` they are a part of your program.
+  call. Inside your own ``jit`` they are a part of your program. Outside, a state shares arrays
+  that an update left as they were with the state before: donating one state deletes them for
+  both.
 - ``jax.lax.scan(learner.step, state, (X, y))`` is ``run`` without its blocks and checks; the
   docstring of :func:`jaxmkl.run` says by how much their numbers differ.
 - A state has one dtype, such as ``learner.init(..., dtype=jnp.float64)`` if JAX has x64 enabled.

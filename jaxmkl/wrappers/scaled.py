@@ -162,8 +162,8 @@ class RunningRanks(Scaler[RunningRanksState, tuple[Array, Array]]):
         u = (L + (Q + 1)/2) / (n + 1),      z = Φ^-1(u)
 
     It is monotone in x, and insensitive to outliers and to monotone transformations of a column;
-    ties share their middle rank. The rank is off by at most sqrt(log(2/ε) / (2 C)) with
-    probability 1 - ε (Dvoretzky, Kiefer and Wolfowitz).
+    ties share their middle rank. It is a step function: derivatives by x are 0. The rank is off by
+    at most sqrt(log(2/ε) / (2 C)) with probability 1 - ε (Dvoretzky, Kiefer and Wolfowitz).
 
     Args:
       capacity: C, an integer of at least 1 (static); otherwise a ``ValueError`` is raised.
