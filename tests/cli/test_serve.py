@@ -26,6 +26,7 @@ from jaxmkl.cli import main
 from jaxmkl.cli.serve import warm_up
 from jaxmkl.cli.sessions import journal as journal_room
 from jaxmkl.cli.sessions import learning as learning_room
+from jaxmkl.cli.sessions import network as network_room
 from jaxmkl.cli.sessions import server as server_room
 from jaxmkl.cli.sessions.journal import Journal
 from jaxmkl.cli.sessions.metrics import Metrics, prometheus
@@ -742,6 +743,28 @@ def test_the_health_is_told_while_many_events_wait(network, server, monkeypatch)
         go_on.set()
         assert learned.result(60)[0] == 200
     assert server.figures()["labels"] == 4
+
+
+def test_a_client_who_never_reads_keeps_no_server_from_its_end(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(network_room, "FAREWELL", 0.3)
+    end = threading.Event()
+    network = Network(server, end.is_set)
+    serve = network.serve(tmp_path / "s", "", None, lambda _: None)
+    thread = threading.Thread(target=lambda: asyncio.run(serve), daemon=True)
+    thread.start()
+    while not (tmp_path / "s").exists():
+        time.sleep(0.01)
+    with socket.socket(socket.AF_UNIX) as client:
+        while client.connect_ex(str(tmp_path / "s")):
+            time.sleep(0.01)
+        client.sendall(b'{"metrics": true}\n' * 2000)  # whose answers no buffer holds
+        while not any(network._busy.values()):
+            time.sleep(0.01)
+        began = time.monotonic()
+        end.set()
+        thread.join(10)
+        assert 0.3 <= time.monotonic() - began < 5
+        assert not thread.is_alive()
 
 
 def test_a_token_may_have_any_letters(server):

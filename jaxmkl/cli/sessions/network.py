@@ -26,6 +26,7 @@ from jaxmkl.evaluate import UsageError
 PIECE = 2**16  # bytes that are read at once
 LOOK = 0.1  # seconds between two looks for the end
 PATIENCE = 30.0  # seconds in which the rest of a line, or a request, must come
+FAREWELL = 2.0  # seconds in which a client must read its answers once the server ends
 CLIENTS = 4096  # at the same time
 TURNS = 2  # of the loop, from bytes that have come to lines
 GROUP = 1000  # lines that are answered together, at most, where several clients send some
@@ -67,7 +68,8 @@ class Network:
     def __init__(self, server: Server, ended: Ended, token: bytes | None = None) -> None:
         self._server, self._ended, self._token = server, ended, token
         self._clients = set[Any]()
-        self._busy = set[Any]()  # clients that get an answer
+        # clients that get an answer, with the time in which they must read it once there is one
+        self._busy = dict[Any, asyncio.Timeout | None]()
         self._given = deque[tuple[list[bytes], asyncio.Future[list[Any]]]]()  # lines, and answers
 
     async def serve(
@@ -92,8 +94,10 @@ class Network:
                 say(f"answers at http://{host}:{made.sockets[0].getsockname()[1]}")
             while not self._ended() and self._server.failure is None:
                 await asyncio.sleep(LOOK)
-        for task in self._clients - self._busy:
+        for task in self._clients - self._busy.keys():
             task.cancel()
+        for reading in filter(None, self._busy.values()):
+            reading.reschedule(asyncio.get_running_loop().time() + FAREWELL)
         await asyncio.gather(*self._clients, return_exceptions=True)
 
     async def _meet(self, face: Face, reader: Reader, writer: Writer) -> None:
@@ -107,13 +111,17 @@ class Network:
         try:
             with contextlib.suppress(*ends):  # the client is gone or slow, or the server ends
                 await face(reader, writer)
+            writer.close()
+            with contextlib.suppress(*ends):  # what was answered is sent, if it is read
+                async with asyncio.timeout(FAREWELL) as self._busy[task]:
+                    await writer.wait_closed()
         finally:
             self._clients.discard(task)
-            self._busy.discard(task)
-            writer.close()
+            self._busy.pop(task, None)
+            writer.transport.abort()
 
     async def _answers(self, lines: list[bytes]) -> list[Any]:
-        self._busy.add(asyncio.current_task())
+        self._busy[asyncio.current_task()] = None
         loop, began = asyncio.get_running_loop(), time.monotonic()
         if not self._given:
             loop.call_soon(self._answer_all)
@@ -151,10 +159,15 @@ class Network:
             answers.set_result(those)
 
     async def _write(self, writer: Writer, content: bytes) -> None:
-        async with asyncio.timeout(PATIENCE):  # for a client that does not read
-            writer.write(content)
-            await writer.drain()
-        self._busy.discard(asyncio.current_task())
+        task, patience = asyncio.current_task(), FAREWELL if self._ended() else PATIENCE
+        writer.write(content)
+        try:
+            async with asyncio.timeout(patience) as self._busy[task]:
+                await writer.drain()
+        except TimeoutError:  # it does not read
+            writer.transport.abort()
+            raise
+        self._busy.pop(task, None)
 
     async def _lines(self, reader: Reader, writer: Writer) -> None:
         lines, piece = Lines(), b"\n"
