@@ -69,12 +69,12 @@ def _read(cell, head, kind, edits=(("\u2212", "-"), ("[^0-9.eE+-]", "?")), **_):
     if kind not in ("number", "time"):
         word = text if is_text else text.removesuffix(".0")
         return word.lower() if kind == "boolean" or isinstance(cell, bool | np.bool_) else word
-    if isinstance(cell, datetime.timedelta | np.timedelta64):
-        cell = np.timedelta64(cell) / np.timedelta64(1, "s")
     bare = functools.reduce(lambda bare, edit: re.sub(*edit, bare), edits, text)
     try:
-        if kind == "number":
-            return float(bare if is_text else cell) / (100 if "%" in text else 1)
+        cell = cell / np.timedelta64(1, "s") if "delta" in type(cell).__name__ else cell
+        if kind == "number":  # edits of durations lead to seconds:minutes:hours:days
+            parts = zip(bare.split(":") if is_text else [cell], (1, 60, 3600, 86400), strict=False)
+            return sum(float(part) * unit for part, unit in parts) / (100 if "%" in text else 1)
         return datetime.datetime.fromisoformat(bare).timestamp()  # edits give it a zone
     except (TypeError, ValueError, OverflowError):
         return np.inf
@@ -107,8 +107,8 @@ class Predictor:
             inner, given = [built(**o) for o in inside], {k: arrays[a] for k, a in names.items()}
             return functools.partial(_OPERATIONS[f"_{name}"], *inner, **given)
 
-        if header["format"] not in (1, 2, 3, 4):
-            raise ValueError(f"it has format {header['format']}; this module reads up to 4")
+        if header["format"] not in (1, 2, 3, 4, 5):
+            raise ValueError(f"it has format {header['format']}; this module reads up to 5")
         self.header, self._call = header, built(**header["operation"])
 
     def predict(self, data):

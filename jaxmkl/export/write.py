@@ -57,9 +57,10 @@ def export_predictor(path: str | os.PathLike[str], pipeline: Pipeline) -> None:
 
     words, numbers = pipeline.columns.missing_cells
     columns = _columns(pipeline)
-    # the first format that has such columns, and neighbours: older copies of the module can read
-    # most files
+    # the first format that has such columns, neighbours and durations: older copies of the module
+    # can read most files
     formats = [3 if "edits" in own else 2 if own["kind"] == "text" else 1 for own in columns]
+    formats += [5 for own in columns if own["kind"] == "number" and "since" in own]
     formats += [4 for name in _names(operation) if name == "near"]
     header = {"format": max(formats), "jaxmkl": pipeline.version, "columns": columns}
     header |= {"classes": pipeline.classes, "has_probabilities": log_odds}
@@ -100,6 +101,8 @@ def _columns(pipeline: Pipeline) -> list[dict[str, Any]]:
                 _refuse(kind.name, f"times of the form {given.form}", wanted)
             own |= {"since": given.start, "unit": given.seconds, "turns": given.phases}
             own["edits"] = given.edits
+            if given.is_lasting:
+                own["kind"] = "number"
         elif kind.kind == "categories":
             eye = np.eye(len(given.values), dtype=int).tolist()
             own["codes"] = {word: eye[place] for word, place in given.places.items()}

@@ -39,9 +39,10 @@ DATES = (
 MONTHS = ("%Y-%m", "%m/%Y", "%B %Y")  # each stands for its first day
 CLOCKS = ("%H:%M:%S%.f", "%H:%M", "%I:%M:%S %p", "%I:%M %p")  # a time of day may stand alone
 ISO = "%+"
-DURATION = "H:MM:SS"  # of any number of hours, or days before them, as pandas and Python write
-LASTING = r"^(?:([-+]?\d+) days?,? )?([-+]?)(\d+):([0-5]\d):([0-5]\d(?:\.\d+)?)$"
-OF_DAYS = (*CLOCKS, DURATION)
+# of any number of hours, or days before them, as pandas and Python write
+LASTING = r"^(?:([-+]?\d+) days?,? )?([-+]?)(\d+):([0-5]\d)"
+DURATIONS = {"H:MM:SS": rf"{LASTING}:([0-5]\d(?:\.\d+)?)$", "H:MM": f"{LASTING}()$"}
+OF_DAYS = (*CLOCKS, *DURATIONS)
 MOMENTS = (f"{date}{t}{clock}" for date in DATES for t in " T" for clock in CLOCKS)
 FORMATS = (*DATES, *MOMENTS, ISO, *MONTHS, *CLOCKS)
 YEAR_100 = -59_011_459_200.0  # seconds since 1970; %Y also reads years of fewer than four digits
@@ -378,10 +379,10 @@ def parsed(cells: pl.Series, written: Notation | None = None) -> pl.Series:
 def instants(cells: pl.Series, form: str | None) -> pl.Series:
     """Read times as seconds since 1970, null where there is none; ``form`` is that of text.
 
-    Those of the form ``DURATION`` are seconds in all.
+    Those of a form of ``DURATIONS`` are seconds in all.
     """
-    if form == DURATION and cells.dtype != pl.Time:
-        return _lasting(cells) if cells.dtype == pl.String else parsed(cells)
+    if form in DURATIONS and cells.dtype != pl.Time:
+        return _lasting(cells, form) if cells.dtype == pl.String else parsed(cells)
     if cells.dtype == pl.String and form is not None:
         if form == ISO:
             cells = cells.str.to_datetime(ISO, strict=False, time_unit="us", time_zone="UTC")
@@ -408,10 +409,10 @@ def instants(cells: pl.Series, form: str | None) -> pl.Series:
     return pl.Series(cells.name, [None], pl.Float64).new_from_index(0, len(cells))
 
 
-def _lasting(cells: pl.Series) -> pl.Series:
-    found = cells.str.extract_groups(LASTING).struct.unnest()
+def _lasting(cells: pl.Series, form: str) -> pl.Series:
+    found = cells.str.extract_groups(DURATIONS[form]).struct.unnest()
     days, _, hours, minutes, seconds = found.cast(pl.Float64, strict=False)
-    clock = 3600.0 * hours + 60.0 * minutes + seconds
+    clock = 3600.0 * hours + 60.0 * minutes + seconds.fill_null(0.0)
     is_negative = (found["2"] == "-").fill_null(False)
     return 86400.0 * days.fill_null(0.0) + (-clock).zip_with(is_negative, clock)
 
@@ -430,5 +431,11 @@ def forms_of(cells: pl.Series) -> list[str]:
     ]
     forms = [form for form in forms if instants(cells.head(1), form).null_count() == 0]
     forms = [form for form in forms if instants(cells, form).null_count() == 0]
-    is_lasting = not forms and ":" in cell and instants(cells, DURATION).null_count() == 0
-    return [DURATION] if is_lasting else forms
+    return forms or durations_of(cells)
+
+
+def durations_of(cells: pl.Series) -> list[str]:
+    """The form of durations in which all of the cells, none missing, can be read, if any."""
+    if cells.dtype != pl.String or not cells.head(1).str.contains(":").any():
+        return []
+    return [form for form in DURATIONS if instants(cells, form).null_count() == 0]

@@ -84,7 +84,8 @@ class Columns:
         behind them, parentheses for a minus, and commas (1,000 or 1,00,000), blanks or apostrophes
         between thousands. Times may have months as numbers or English words, years of two digits,
         and clocks of 12 or 24 hours, with or without a date. Clocks beyond 24 hours, or with days,
-        are durations (26:30:00, 1 days 02:30:00). Numbers with heavy tails are named in the notes.
+        are durations (26:30, 26:30:00, 1 days 02:30:00); as a target, these are seconds. Numbers
+        with heavy tails are named in the notes.
 
         Args:
           first: the first rows.
@@ -373,6 +374,8 @@ class Columns:
         """Write JSON, from which :meth:`from_json` makes an equal value."""
         kinds = [{"kind": kind.kind, **dataclasses.asdict(kind)} for kind in self.kinds]
         target = None if self.target is None else dataclasses.asdict(self.target)
+        if target is not None and not target["form"]:
+            del target["form"]  # as older versions wrote it, whose journals go on
         others = {"notes": self.notes, "missing": self.missing}
         return json.dumps({"kinds": kinds, "target": target, **others})
 

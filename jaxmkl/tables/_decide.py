@@ -4,7 +4,6 @@ import math
 import re
 import shlex
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -18,10 +17,11 @@ from jaxmkl.tables import _kinds
 from jaxmkl.tables._cells import (
     CLOCKS,
     CURRENCY,
-    DURATION,
+    DURATIONS,
     MOSTLY,
     Cells,
     Notation,
+    durations_of,
     forms_of,
     instants,
     nested,
@@ -218,7 +218,7 @@ def _time(cells: Cells, form: str | None) -> Decision:
         unit = next(fitting, "seconds")
     if form in CLOCKS:
         unit, turns = "hours", ("day",)
-    if form == DURATION:
+    if form in DURATIONS:
         turns = ()
     start = math.floor(seconds[0]) if len(seconds) else 0
     kind = _kinds.Time(cells.name, start, unit, turns, form)
@@ -247,7 +247,7 @@ AS_WANTED: dict[str, Callable[[Cells], Decision]] = {
     "categories": _categories,
     "text": _text,
     "time": _time_as_wanted,
-    "duration": partial(_time, form=DURATION),
+    "duration": lambda cells: _time(cells, (*durations_of(cells.known), *DURATIONS)[0]),
 }
 
 

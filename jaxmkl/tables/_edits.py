@@ -1,7 +1,8 @@
 """Edits of the texts of numbers and times, after which Python reads them.
 
 An edit is a pattern and what replaces it, as ``re.sub`` takes them. The edits of numbers lead to
-``float``, those of times to ``datetime.fromisoformat``. They are worked out when a predictor is
+``float``, those of durations to several numbers between colons, those of times to
+``datetime.fromisoformat``. They are worked out when a predictor is
 written, so that the module that reads it knows neither signs nor forms.
 """
 
@@ -11,6 +12,7 @@ from jaxmkl.tables._cells import (
     BEHIND,
     BLANKS,
     CLOCKS,
+    DURATIONS,
     ISO,
     MINUS,
     PARENTHESES,
@@ -103,7 +105,7 @@ def of_number(written: Notation) -> Edits:
 
 
 def of_time(form: str | None) -> Edits | None:
-    """The edits of times of a form, as in ``strftime``; None if it has rare parts.
+    """The edits of times of a form of ``strftime``, or durations; None if it has rare parts.
 
     They make ISO text with a zone of them, and of dates and times that ``str`` wrote. Any other
     text becomes nothing that can be read.
@@ -114,6 +116,9 @@ def of_time(form: str | None) -> Edits | None:
     >>> text
     '2024-01-05T13:30+00:00'
     """
+    if form in DURATIONS:  # seconds, minutes, hours and days, with a sign before each
+        lasting = rf"\A{DURATIONS[form][1:-1]}\Z", r"\g<2>0\5:\2\4:\2\3:\g<1>"
+        return [lasting, (r":\Z", ":0"), (r"[^0-9.:+-]", "?")]
     parts = re.findall(r"%\.?.|\s+|.", ISO_FORM if form in (None, ISO) else form, re.DOTALL)
     named = [part for part in parts if part[0] == "%"]
     if not named or not {*named} <= {*PARTS} or len({*named}) < len(named):

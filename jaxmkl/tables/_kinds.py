@@ -9,6 +9,7 @@ import functools
 import hashlib
 import math
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterable
 from typing import ClassVar
@@ -17,7 +18,17 @@ import numpy as np
 import polars as pl
 
 from jaxmkl._pytree import require
-from jaxmkl.tables._cells import ISO, OF_DAYS, Cells, Notation, forms_of, instants, parsed
+from jaxmkl.tables._cells import (
+    CLOCKS,
+    DURATIONS,
+    ISO,
+    OF_DAYS,
+    Cells,
+    Notation,
+    forms_of,
+    instants,
+    parsed,
+)
 from jaxmkl.tables._edits import Edits, of_number, of_time
 from jaxmkl.tables._words import number_in
 
@@ -336,6 +347,11 @@ class Time(Kind):
         return (f"{self.name}: {self.unit} since the first", *turns)
 
     @property
+    def is_lasting(self) -> bool:
+        """True of durations, which are no points in time."""
+        return self.form in DURATIONS
+
+    @property
     def seconds(self) -> float:
         """The seconds of the unit."""
         return UNITS[self.unit]
@@ -362,9 +378,10 @@ class Time(Kind):
             forms = [form for form in forms_of(cells.known) if form not in OF_DAYS]
             form = forms[0] if len(forms) == 1 else None
         found = instants(cells.flat, form)
-        cells.refuse_unread(
-            found, f"{{}} is not a time{self.of_form}; mend the cell or leave it empty"
-        )
+        advice = "mend the cell or leave it empty"
+        if form in CLOCKS:
+            advice += f", or begin anew with durations (--as {shlex.quote(self.name)}=duration)"
+        cells.refuse_unread(found, f"{{}} is not a time{self.of_form}; {advice}")
         seconds = found.fill_null(float("nan")).to_numpy()
         parts = [(seconds - self.start) / self.seconds]
         for before, turn in self.phases:

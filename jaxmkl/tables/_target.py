@@ -10,7 +10,16 @@ import polars as pl
 from jaxmkl import _tails
 from jaxmkl._checks import refuse_unless, shown
 from jaxmkl._pytree import require
-from jaxmkl.tables._cells import Cells, Notation, forms_of, parsed, without_points
+from jaxmkl.tables._cells import (
+    DURATIONS,
+    Cells,
+    Notation,
+    durations_of,
+    forms_of,
+    instants,
+    parsed,
+    without_points,
+)
 from jaxmkl.tables._kinds import truth_in
 from jaxmkl.tables._words import usual_target
 
@@ -29,6 +38,8 @@ class Target(Notation):
     """"regression" or "classification"."""
     classes: tuple[str, ...] = ()
     """The names of the classes, in order; of two the first is -1 and the second +1."""
+    form: str = ""
+    """The form of durations, which are read in seconds; "" for other numbers."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -43,6 +54,10 @@ class Target(Notation):
 
         Other cells are refused: no numbers, or classes that the first rows did not have.
         """
+        if self.form:
+            found = instants(cells.flat, self.form)
+            cells.refuse_unread(found, f"{{}} is not a duration of the form {self.form}")
+            return found.fill_null(float("nan")).to_numpy()
         if self.task == "regression":
             return cells.numbers(self)
         places = {name: place for place, name in enumerate(self.classes)}
@@ -135,31 +150,35 @@ def target_of(source: str, cells: Cells, task: str | None, notes: list[str]) -> 
     refuse_unless(len(distinct) != 1, f"{column}: {found}; {advice}")
     if task != "classification" and known.dtype == pl.String and cells.notation is None:
         cells.refuse_commas()
+    if (forms := durations_of(known)) and task is None:  # below 24 hours they may be times of day
+        forms = [form for form in forms_of(known) if form in DURATIONS]
+    form = forms[0] if forms else ""
     if task is None:
-        numeric = cells.notation is not None and len(distinct) > 2
+        numeric = (form or cells.notation is not None) and len(distinct) > 2
         task = "regression" if numeric else "classification"
-        numbers = parsed(known, cells.notation)
+        numbers = instants(known, form) if form else parsed(known, cells.notation)
         whole = bool((numbers == numbers.round()).fill_null(False).all())
         if numeric and whole and len(distinct) <= FEW_VALUES:
             found = f"{numbers.n_unique()} distinct whole numbers and is read as regression"
             notes.append(f"the target has {found}; as task classification they are classes")
     if task == "regression":
-        if (written := cells.notation) is None:
+        if (written := Notation() if form else cells.notation) is None:
             cells.refuse_unread(parsed(cells.values), "regression needs numbers; got {}")
             raise ValueError(f"{column}: regression needs numbers; got {known.dtype}")
-        labels = parsed(known, written).to_numpy()
-        seconds = ["in seconds"] * (known.dtype == pl.Duration)
+        labels = (instants(known, form) if form else parsed(known, written)).to_numpy()
+        seconds = ["in seconds"] * bool(form or known.dtype == pl.Duration)
         if signs := written.signs + cells.doubts + seconds:
             notes.append(f"the target: {', '.join(['numbers', *signs])}")
         notes += [f"{note} (--set loss=huber)" for note in _tails.of_target(labels)]
-        return Target(name, task, **written.writing)
+        return Target(name, task, form=form, **written.writing)
     # no before Yes, as of two classes the first is -1
     classes = tuple(sorted(distinct, key=float if is_numbers(distinct) else _without_case))
     most = MOST_CLASSES if len(known) < 100 else min(MOST_CLASSES, len(known) // 2)
     if len(classes) > most:
         found = f"{len(classes)} different values in {len(known)} rows are too many classes"
         found = "holds times" if forms_of(distinct) else found
-        raise ValueError(f"{column}: {found}; name another target (--target)")
+        advice = ", or have durations (--task regression)" * bool(durations_of(known))
+        raise ValueError(f"{column}: {found}; name another target (--target){advice}")
     if len(classes) > 2:
         notes.append(f"the target has {len(classes)} classes: {shown(classes)}")
     elif classes != ("-1", "1"):

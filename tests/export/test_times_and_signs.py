@@ -40,6 +40,8 @@ SIGNS = {
 ORDERS = {name: [time.strftime(form) for time in TIMES] for name, form in FORMS.items()}
 ORDERS |= {name: [*map(write, AMOUNTS)] for name, write in SIGNS.items()}
 ORDERS |= {"typed": TIMES, "lasting": [time - TIMES[3] for time in TIMES]}
+ORDERS |= {"days": [str(time - TIMES[3]) for time in TIMES]}  # as Python writes them
+ORDERS |= {"hours": [f"{31 * i - 40}:{i:02}" for i in range(40)]}
 ORDERS |= {"y": [0.5, 1.25, 3.0, 4.0] * 10}
 ORDERS["dollars"][3] = ORDERS["day"][3] = ORDERS["zoned"][5] = None
 AS = {"packed": "%Y%m%d", "half": "%m/%d/%Y %I:%M %p"}
@@ -71,6 +73,10 @@ CELLS = {
 } | {name: GAPS | st.floats(-1e9, 1e9).map(write) for name, write in SIGNS.items()}
 
 TYPED = {"typed": st.none() | MOMENTS, "lasting": st.none() | st.timedeltas(-DAYS, DAYS)}
+TYPED |= {"days": GAPS | st.timedeltas(-DAYS, DAYS).map(str)}
+TYPED |= {
+    "hours": GAPS | st.builds("{:+}:{:02}".format, st.integers(-999, 999), st.integers(0, 59))
+}
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import datetime
 import functools
+import json
 import math
 import zlib
 
@@ -216,7 +217,6 @@ def test_clocks_are_times_of_a_day():
         assert_allclose(X["a: sin of day"], [1, -math.sin(math.pi / 24), 0], atol=1e-9)
         assert note.endswith("hours since the first, and turns of day as sin and cos")
         assert Columns.from_json(columns.to_json()) == columns
-    assert "holds words" in decided(["06:00", "25:00", "06:00"])[1]
 
 
 @pytest.mark.parametrize(
@@ -236,6 +236,24 @@ def test_clocks_beyond_a_day_are_durations(cells):
     assert_array_equal(columns.encode(typed, columns.init())[0], [[3.5], [0]])
     with refused(match="row 1, column 'a': '1:60:00' is not a time of the form H:MM:SS"):
         columns.encode(first({"a": ["1:60:00"]}), columns.init())
+
+
+def test_hours_and_minutes_beyond_a_day_are_durations():
+    for cells in (["26:30", "0:30", "-1:15"], ["26:30", "30:00", "-1 days 22:45"]):
+        X, note, columns = decided(cells)
+        wanted = [0, -26, -27.75] if "0:30" in cells else [0, 3.5, -27.75]
+        assert_array_equal(X["a: hours since the first"], wanted)
+        assert note == "column 'a' holds times of the form H:MM: hours since the first"
+        assert Columns.from_json(columns.to_json()) == columns
+    X, _, _ = decided(["6:00", "18:30", "0:45"], as_={"a": "duration"})
+    assert_array_equal(X["a: hours since the first"], [0, 12.5, -5.25])
+    assert "holds words" in decided(["26:30", "1:26:30", "0:30"])[1]  # hours or minutes first?
+
+
+def test_a_later_clock_beyond_a_day_is_refused_with_the_way_out():
+    _, _, columns = decided(["6:00", "18:30", "0:45"])
+    with refused(match=r"'26:30' is not a time .*begin anew with durations \(--as a=duration\)"):
+        columns.encode(first({"a": ["26:30"]}), columns.init())
 
 
 @pytest.mark.parametrize("place", [0, 1, 70])
@@ -455,6 +473,37 @@ def test_the_target_is_not_dropped_and_is_no_kind_of_input():
 def test_targets_are_durations_in_seconds():
     chunk = first({"a": [1, 2]}, y=[datetime.timedelta(minutes=1), datetime.timedelta(seconds=2)])
     assert_array_equal(Columns.decide(chunk, task="regression").targets(chunk), [60, 2])
+
+
+@pytest.mark.parametrize(
+    ("cells", "seconds"),
+    [
+        (["26:30:00", "0:30:00", "-1:15:00.5"], [95400, 1800, -4500.5]),
+        (["26:30", "0:30", None], [95400, 1800, math.nan]),
+        (["1 days 02:30:00", "0 days 00:30:00", "1:00:01"], [95400, 1800, 3601]),
+    ],
+)
+def test_targets_may_be_durations_in_text(cells, seconds):
+    chunk = first({"a": [1, 2, 3]}, y=cells)
+    columns = Columns.decide(chunk, "y", "regression")
+    assert_array_equal(columns.targets(chunk), seconds)
+    assert "the target: numbers, in seconds" in columns.notes
+    assert Columns.from_json(columns.to_json()) == columns
+    with refused(match="'1:60:00' is not a duration of the form H:MM"):
+        columns.targets(first({"a": [1]}, y=["1:60:00"]))
+
+
+def test_targets_of_a_regression_are_found_by_durations_beyond_a_day():
+    beyond = [f"{hours}:30" for hours in range(20, 32)]
+    assert Columns.decide(first({"a": [*range(12)]}, y=beyond), "y").task == "regression"
+    within = [f"{minutes // 60}:{minutes % 60:02}" for minutes in range(120)]
+    chunk = first({"a": [0.5, 2.0, 1.5] * 40}, y=within)
+    with refused(match=r"holds times; name another .*or have durations \(--task regression\)"):
+        Columns.decide(chunk, "y")
+    columns = Columns.decide(chunk, "y", "regression")
+    assert_array_equal(columns.targets(chunk), [60 * minutes for minutes in range(120)])
+    old = json.loads(Columns.decide(first({"a": [1, 2]}, y=[1.5, 2.5]), "y").to_json())
+    assert "form" not in old["target"]  # so that journals and checkpoints of old versions go on
 
 
 def test_times_of_a_typed_column_are_read_from_text():
