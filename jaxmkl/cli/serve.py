@@ -126,16 +126,13 @@ def _serve(given: Namespace, journal: Path, token: bytes | None, interrupts: Int
     def ended() -> bool:
         return bool(interrupts.status)
 
-    def say(text: str) -> None:
-        show.aside(f"jaxmkl serve {text}")
-
     with contextlib.closing(_begun(given, journal)) as server:
         if given.socket is None and given.port is None:
             serve_standard(server, sys.stdin.fileno(), sys.stdout.fileno(), ended)
         else:
             _more_files()
             network = Network(server, ended, token)
-            asyncio.run(network.serve(given.socket, given.host or LOCAL, given.port, say))
+            asyncio.run(network.serve(given.socket, given.host or LOCAL, given.port, show.aside))
 
 
 def _token(given: Namespace) -> bytes | None:

@@ -6,6 +6,7 @@ import os
 import re
 import zlib
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ REPLACES_OPEN = os.name != "nt"  # whether files that are open can be replaced
 ADVICE = "remove this line and all after it"
 
 
-class Journal:
+class Journal(AbstractContextManager):
     """JSON lines, the first of which says what they belong to; one process at a time has them.
 
     Each line ends with a checksum (CRC-32) of all lines so far, so a line that was changed,
@@ -201,9 +202,6 @@ class Journal:
     def close(self) -> None:
         """Close the file, and so give it up."""
         self._file.close()
-
-    def __enter__(self) -> "Journal":
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -86,12 +86,12 @@ class Network:
                 stack.callback(socket.unlink, missing_ok=True)
                 stack.callback(unix.close)
                 os.chmod(socket, 0o600)
-                say(f"answers at {socket}")
+                say(f"jaxmkl serve answers at {socket}")
             if port is not None:
                 meet = partial(self._meet, self._http)
                 made = await asyncio.start_server(meet, host, port, **how)
                 stack.callback(made.close)
-                say(f"answers at http://{host}:{made.sockets[0].getsockname()[1]}")
+                say(f"jaxmkl serve answers at http://{host}:{made.sockets[0].getsockname()[1]}")
             while not self._ended() and self._server.failure is None:
                 await asyncio.sleep(LOOK)
         for task in self._clients - self._busy.keys():
