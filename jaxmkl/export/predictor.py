@@ -69,9 +69,9 @@ def _read(cell, head, kind, edits=(("\u2212", "-"), ("[^0-9.eE+-]", "?")), **_):
     if kind not in ("number", "time"):
         word = text if is_text else text.removesuffix(".0")
         return word.lower() if kind == "boolean" or isinstance(cell, bool | np.bool_) else word
+    cell = np.timedelta64(cell) / np.timedelta64(1, "s") if "delta" in str(type(cell)) else cell
     bare = functools.reduce(lambda bare, edit: re.sub(*edit, bare), edits, text)
     try:
-        cell = cell / np.timedelta64(1, "s") if "delta" in type(cell).__name__ else cell
         if kind == "number":  # edits of durations lead to seconds:minutes:hours:days
             parts = zip(bare.split(":") if is_text else [cell], (1, 60, 3600, 86400), strict=False)
             return sum(float(part) * unit for part, unit in parts) / (100 if "%" in text else 1)
