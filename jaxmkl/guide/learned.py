@@ -97,13 +97,14 @@ then in rounds 4,096, 16,384, 65,536, ... Between these rounds a metric costs on
 block.
 
 Each renewal comes after twice as many rounds as the one before, so their cost matters in a short
-stream, and vanishes in a long one. These are the times of a round with 26 inputs, relative to
-that of the fixed bank alone:
+stream, and vanishes in a long one. On a CPU, banks that are renewed in one round use several
+cores. With two of them, these are the times of a round with 26 inputs, relative to that of the
+fixed bank alone:
 
     banks                                              10,000 rounds   60,000 rounds
-    fixed, and both metrics by gradients               1.6             1.2
-    the same, and a forest                             4.1             2.0
-    the default                                        4.1             1.9
+    fixed, and both metrics by gradients               1.7             1.1
+    the same, and a forest                             3.4             1.6
+    the default                                        3.6             1.5
 
 The default has a diagonal metric by likelihood in place of the one by gradients. Its first run
 compiles for 5 to 20 s, that of the fixed bank for 2 to 5 s, depending on the processor.

@@ -28,9 +28,9 @@ Through a Unix socket on two cores, rows a second with their labels, and millise
 and 99 %, of the answers to rows (``python -m experiments bench --serve``):
 
     clients, rows of a line      raker                   expert_mkl
-    1, 1                           480    .9   3.6         250   1.6   11
-    4, 1                         1,150   1.5   5.6         510   3.6   11
-    4, 16                        8,700   3.7   7.9       1,900    17   42
+    1, 1                           490   1.0   1.6         240   1.7   12
+    4, 1                         1,400   1.4   2.2         430   4.4   11
+    4, 16                        8,700   3.6   6.5       1,700    19   39
 
 ## What is kept
 

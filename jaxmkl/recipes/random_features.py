@@ -324,8 +324,8 @@ def expert_mkl(
         metric, and 72 without.
       select, query, orthogonal, num_outputs, num_classes: as for :func:`raker`.
       banks: the name of a bank, or several; by default "fixed", "full", "likelihood_diagonal" and
-        "trees", or "fixed" alone if ``kernels`` are given. "fixed" takes a quarter of the time
-        over 10,000 examples, half of it over 60,000 (:mod:`jaxmkl.guide.learned`).
+        "trees", or "fixed" alone if ``kernels`` are given. "fixed" takes some .3 of the time
+        over 10,000 examples, .7 over 60,000 (:mod:`jaxmkl.guide.learned`).
 
     Raises:
       ValueError: if a bank is unknown, if ``kernels`` are given without the fixed bank, or if both
