@@ -161,12 +161,14 @@ class Job:
         pairs: Sequence[tuple[str, str]],
         stream_of: Callable[[str, str], Stream],
         built: Callable[[Stream, str], Candidate],
+        *,
         permute: bool | None = None,
     ) -> list[tuple[str, Candidate, Runs]]:
         """Run learners on data sets, unless a part has done so before, and return them with runs.
 
         Data sets and learners are pairs of names in tables; ``stream_of`` reads a data set for a
-        learner, ``built`` makes a learner for a stream.
+        learner, ``built`` makes a learner for a stream. With ``permute`` every seed has an order
+        of its own; by default, if the examples are of classes.
         """
         wanted = [pair for pair in pairs if pair not in self.results]
         for dataset, name in self.report.steps(part, wanted):

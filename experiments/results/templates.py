@@ -37,8 +37,7 @@ the place of ``columns:`` the table is turned: keys have lines, and each line ab
 and figures. Columns of data sets that are left out have the field ``missing: –``; what a paper
 prints is there all the same.
 
-A table or figure whose data set was not run says so. What stands between the comments
-``<!-- once PLAY is played -->`` and ``<!-- end -->`` is left out until that play has been run.
+A table or figure whose data set was not run says so.
 """
 
 import ast
@@ -62,7 +61,6 @@ NAME = ("play", "dataset", "algorithm", "metric")
 FIELDS = (*NAME, "take", "unit", "digits", "significant", "look", "missing")
 BLOCK = "```figures"
 NOT_PLAYED, NO_TABLE = "(not played yet)", "This table has not been played yet."
-ONCE_PLAYED = re.compile(r"<!-- once (\S+) is played -->(.*?)<!-- end -->\n", re.DOTALL)
 FIGURE, CELL = re.compile(r"\{\{(.*?)\}\}"), re.compile(r"\{(.*?)\}")
 Fields = Mapping[str, str]
 Figures = Mapping[tuple[str, ...], Row]  # by play, data set, algorithm and metric
@@ -105,7 +103,6 @@ def rendered(templates: Path, entries: Entries) -> str:
     figures, texts = figures_of(entries), []
     for name in (f"{section}.md" for section in SECTIONS):
         text = (templates / name).read_text("utf-8")
-        text = ONCE_PLAYED.sub(lambda m: m[2] if m[1] in entries else "", text)
         texts.append(filled(text, figures, name).strip("\n"))
     return "\n\n".join(texts) + "\n"
 

@@ -431,15 +431,6 @@ def test_what_has_not_been_played_says_so():
     assert shown == "(not played yet) and 7"
 
 
-def test_what_waits_for_a_play_is_left_out_until_it_is_run(made, folder):
-    text = "one\n<!-- once made.two is played -->\n{{made.one; hills; walker; mistake_rate}}\n"
-    (folder / "bench.md").write_text(f"{text}<!-- end -->\nend\n")
-    run(folder, PLAYS[:1])
-    assert (folder / "out" / "RESULTS.md").read_text().endswith("\n\none\nend\n")
-    run(folder)
-    assert (folder / "out" / "RESULTS.md").read_text().endswith("\n\none\n\n2.7\nend\n")
-
-
 @pytest.mark.parametrize(
     ("line", "why"),
     [
@@ -503,10 +494,11 @@ def test_the_file_of_figures_is_small_and_of_the_plan():
 
 
 @pytest.mark.parametrize("packages", [("sklearn",), ("sklearn", "river")])
-def test_servers_have_a_section_once_they_are_played(packages, tmp_path):
+def test_servers_have_a_table_once_they_are_played(packages, tmp_path):
     """Every server and every number of clients has a line, whose figures are those of a play."""
     others = {name: of for name, of in committed().items() if name != "bench.serve"}
-    assert "bench --serve" not in templates.rendered(results.HERE, others)
+    before = templates.rendered(results.HERE, others).partition("bench --serve\n```")[2]
+    assert templates.NO_TABLE in before
     names = *serving.OURS, *packages
     cases = [(name, *clients) for name in names for clients in serving.CLIENTS]
     rows = []
